@@ -1,0 +1,13 @@
+//! Output: the tail in a ring, the whole stream in a private file, and readers that see both as one.
+
+mod collector;
+mod observe;
+mod ring;
+mod shared;
+mod spill;
+mod text;
+
+pub(crate) use collector::Collector;
+pub(crate) use observe::{Bytes, collected, consume, consume_bytes, read_bytes, read_text};
+pub(crate) use shared::{Channel, Output, wait_on};
+pub(crate) use spill::{PrivateFile, SpillDir};

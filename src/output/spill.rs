@@ -1,0 +1,256 @@
+//! Spill files: private, complete or absent, and gone with the service or with the host that made them.
+
+use super::Channel;
+use crate::sys::{self, Dir, FileId};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Directories with this name are swept once their owner is gone.
+const PREFIX: &str = "shell-executor-";
+/// Directories with this name are the user's to keep.
+const KEPT_PREFIX: &str = "shell-executor.kept-";
+
+/// Where a service puts its files: one directory under a root, made when the first file needs it.
+#[derive(Debug)]
+pub(crate) struct SpillDir {
+    root: PathBuf,
+    keep: bool,
+    /// Guards the handle only. No file operation happens under it.
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    NotMade,
+    Made(Arc<PrivateDir>),
+    Disposed,
+}
+
+impl SpillDir {
+    pub(crate) fn new(root: PathBuf, keep: bool) -> SpillDir {
+        SpillDir { root, keep, state: Mutex::new(State::NotMade) }
+    }
+
+    /// Creates a file in the directory, and the directory if there is none, or none any more.
+    fn create(&self, label: &str) -> io::Result<(File, PathBuf)> {
+        match self.dir()?.create(label) {
+            // A cleaner has removed the directory; the service may outlive that.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let mut state = self.lock();
+                if matches!(*state, State::Made(_)) {
+                    *state = State::NotMade;
+                }
+                drop(state);
+                self.dir()?.create(label)
+            }
+            done => done,
+        }
+    }
+
+    fn dir(&self) -> io::Result<Arc<PrivateDir>> {
+        match &*self.lock() {
+            State::Made(dir) => return Ok(Arc::clone(dir)),
+            State::Disposed => return Err(io::Error::other("the service has been disposed of")),
+            State::NotMade => {}
+        }
+        let made = PrivateDir::make(&self.root, if self.keep { KEPT_PREFIX } else { PREFIX })?;
+        let mut state = self.lock();
+        let dir = match &*state {
+            // Another stream was first: its directory serves both.
+            State::Made(dir) => Some(Arc::clone(dir)),
+            State::Disposed => None,
+            State::NotMade => {
+                let dir = Arc::new(made);
+                *state = State::Made(Arc::clone(&dir));
+                return Ok(dir);
+            }
+        };
+        drop(state);
+        made.remove();
+        dir.ok_or_else(|| io::Error::other("the service has been disposed of"))
+    }
+
+    /// Removes the directory with all its files, unless they are to be kept. No file can be made afterwards.
+    pub(crate) fn dispose(&self) {
+        let state = std::mem::replace(&mut *self.lock(), State::Disposed);
+        if let (State::Made(dir), false) = (state, self.keep) {
+            dir.remove();
+        }
+    }
+
+    /// Removes what hosts have left that died: directories of this user under the same root whose lock nobody holds.
+    pub(crate) fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.root) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+                // A directory that cannot be looked at or removed is left: somebody else's, or a later start's.
+                let _ = sweep_one(&entry.path());
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn sweep_one(path: &Path) -> io::Result<()> {
+    let dir = Dir::open(path)?;
+    if dir.is_private()? && dir.try_lock()? {
+        fs::remove_dir_all(path)?;
+    }
+    Ok(())
+}
+
+/// A directory of mode 0700 with a random name. Its lock, held for as long as this process lives, says that it is in use.
+#[derive(Debug)]
+struct PrivateDir {
+    path: PathBuf,
+    held: Dir,
+}
+
+impl PrivateDir {
+    fn make(root: &Path, prefix: &str) -> io::Result<PrivateDir> {
+        /// A sweeper can take a directory between its creation and its locking. Not often.
+        const TRIES: usize = 8;
+        for _ in 0..TRIES {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(prefix).rand_bytes(12).permissions(sys::private_permissions());
+            let path = builder.tempdir_in(root)?.keep();
+            let held = Dir::open(&path)?;
+            if !held.is_private()? {
+                // Somebody who may write the root has exchanged the directory.
+                return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+            }
+            if held.try_lock()? && held.stands_at(&path).unwrap_or(false) {
+                return Ok(PrivateDir { path, held });
+            }
+        }
+        Err(io::Error::other("the spill directory was removed as soon as it was made"))
+    }
+
+    /// A new file with a random name, created through the held directory: nobody can lead it elsewhere.
+    fn create(&self, label: &str) -> io::Result<(File, PathBuf)> {
+        let make = |path: &Path| self.held.create(path.file_name().unwrap_or_else(|| OsStr::new("")));
+        let mut builder = tempfile::Builder::new();
+        let named = builder.prefix(label).rand_bytes(12).make_in(&self.path, make)?;
+        named.keep().map_err(|error| error.error)
+    }
+
+    fn remove(&self) {
+        // Removed by somebody else, or not removable: nothing is lost but space, and a later start sweeps it.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What readers know of a spill file.
+#[derive(Debug, Clone)]
+pub(crate) struct SpillView {
+    path: Arc<Path>,
+    id: FileId,
+    written: u64,
+}
+
+impl SpillView {
+    /// The path, if the file still stands there, whole: not removed, exchanged or cut.
+    pub(super) fn standing(&self) -> Option<PathBuf> {
+        let (id, size) = sys::id_at(&self.path).ok()?;
+        (id == self.id && size >= self.written).then(|| self.path.to_path_buf())
+    }
+
+    /// The stream's bytes from `from` up to `to`.
+    pub(super) fn read(&self, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let mut file = sys::open_regular(&self.path)?;
+        if sys::file_id(&file)? != self.id {
+            return Err(io::Error::from(io::ErrorKind::NotFound));
+        }
+        file.seek(SeekFrom::Start(from))?;
+        let length = usize::try_from(to - from).map_err(io::Error::other)?;
+        let mut bytes = vec![0; length];
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+/// The writing side of one spill file. Dropped before [`finish`](Spill::finish), it removes the file.
+#[derive(Debug)]
+pub(super) struct Spill {
+    file: File,
+    path: Arc<Path>,
+    id: FileId,
+    written: u64,
+    cap: u64,
+    keep: bool,
+}
+
+impl Spill {
+    pub(super) fn create(dir: &SpillDir, channel: Channel, cap: u64) -> io::Result<Spill> {
+        let label = match channel {
+            Channel::Stdout => "stdout-",
+            Channel::Stderr => "stderr-",
+        };
+        let (file, path) = dir.create(label)?;
+        let id = sys::file_id(&file)?;
+        Ok(Spill { file, path: path.into(), id, written: 0, cap, keep: false })
+    }
+
+    pub(super) fn append(&mut self, chunk: &[u8]) -> io::Result<()> {
+        self.written += chunk.len() as u64;
+        if self.written > self.cap {
+            return Err(io::Error::other(format!(
+                "the stream is longer than the spill cap of {} bytes",
+                self.cap
+            )));
+        }
+        self.file.write_all(chunk)
+    }
+
+    pub(super) fn view(&self) -> SpillView {
+        SpillView { path: Arc::clone(&self.path), id: self.id, written: self.written }
+    }
+
+    /// The stream is over, and the file is all of it. A file system may say only now that there was no room.
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        sys::close(&self.file)?;
+        self.keep = true;
+        Ok(())
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        if !self.keep {
+            // Only our own file; one that stands there instead is not ours to remove.
+            let _ = sys::unlink_if_same(&self.path, self.id);
+        }
+    }
+}
+
+/// A file of this service with content that a command reads, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct PrivateFile {
+    path: PathBuf,
+    id: FileId,
+}
+
+impl PrivateFile {
+    pub(crate) fn create(dir: &SpillDir, label: &str, content: &[u8]) -> io::Result<PrivateFile> {
+        let (mut file, path) = dir.create(label)?;
+        let private = PrivateFile { path, id: sys::file_id(&file)? };
+        file.write_all(content)?;
+        Ok(private)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateFile {
+    fn drop(&mut self) {
+        let _ = sys::unlink_if_same(&self.path, self.id);
+    }
+}

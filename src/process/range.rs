@@ -1,0 +1,178 @@
+//! The range: the leader and everything it started, found by session, ancestry and marker, signalled by identity.
+
+use crate::result::Containment;
+use crate::sys::{self, Leader, PidFd, ProcessEntry, ProcessTable};
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// One process of the range other than the leader, alive when it was looked at.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pid: i32,
+    start: u64,
+    in_group: bool,
+    /// Names the process for good. `None` where the kernel has no process descriptors, or none is free.
+    pidfd: Option<PidFd>,
+}
+
+impl Member {
+    /// Becomes readable when the process has ended.
+    pub(crate) fn pidfd(&self) -> Option<&PidFd> {
+        self.pidfd.as_ref()
+    }
+}
+
+/// Why nobody can say who is in the range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// There is no process table here: the leader's group is the range.
+    NoTable,
+    /// The table could not be read this time: no descriptor or memory to spare.
+    NotNow,
+}
+
+/// What one execution started.
+///
+/// The leader stays unreaped for as long as members are looked for by the number of its session: an unreaped process
+/// keeps its number, so nobody else's session can have it.
+#[derive(Debug)]
+pub(crate) struct Range {
+    leader: Arc<Leader>,
+    /// The marker's text, unique to this range; every descendant that kept its environment carries it.
+    marker: String,
+    started: Instant,
+    /// When the leader started, in the table's clock. No descendant is older.
+    born: OnceLock<u64>,
+}
+
+impl Range {
+    pub(crate) fn new(leader: Leader, marker: String, started: Instant) -> Range {
+        Range { leader: Arc::new(leader), marker, started, born: OnceLock::new() }
+    }
+
+    pub(crate) fn leader(&self) -> &Arc<Leader> {
+        &self.leader
+    }
+
+    /// The living processes of the range, the leader not counted.
+    pub(crate) fn members(&self) -> Result<Vec<Member>, Unseen> {
+        if sys::nobody_since(self.leader.pid(), self.started.elapsed()) {
+            return Ok(Vec::new());
+        }
+        let look = || -> io::Result<Vec<Member>> {
+            let mut members = Vec::new();
+            for entry in self.find()? {
+                members.extend(self.identify(entry)?);
+            }
+            Ok(members)
+        };
+        look().map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => Unseen::NoTable,
+            _ => Unseen::NotNow,
+        })
+    }
+
+    /// Sends each of `signals` to every process of the range, once. Whom it does not reach now, [`kill`](Range::kill)
+    /// looks for again.
+    pub(crate) fn signal(&self, signals: &[i32]) {
+        for &signal in signals {
+            // ESRCH: the group is empty. EPERM: all of it belongs to somebody else; whoever is left is counted later.
+            let _ = self.leader.signal_group(signal);
+        }
+        for member in self.members().unwrap_or_default().iter().filter(|member| !member.in_group) {
+            signals.iter().for_each(|&signal| send(member, signal));
+        }
+    }
+
+    /// Kills the range, looking again until a look finds nobody new: what a dying parent had started meanwhile is found
+    /// by the next one.
+    pub(crate) fn kill(&self) {
+        /// Against a tree that starts processes faster than they can be named. The group itself dies at one stroke.
+        const LOOKS: usize = 50;
+        let mut killed = HashSet::new();
+        for _ in 0..LOOKS {
+            let _ = self.leader.signal_group(sys::SIGKILL);
+            let members = self.members().unwrap_or_default();
+            let mut found_new = false;
+            for member in members {
+                if killed.insert((member.pid, member.start)) {
+                    found_new = true;
+                    send(&member, sys::SIGKILL);
+                }
+            }
+            if !found_new {
+                return;
+            }
+        }
+    }
+
+    /// By which means members are found here.
+    pub(crate) fn containment() -> Containment {
+        static TABLE: OnceLock<bool> = OnceLock::new();
+        if *TABLE.get_or_init(|| ProcessTable::read().is_ok()) {
+            Containment::Session
+        } else {
+            Containment::ProcessGroup
+        }
+    }
+
+    fn find(&self) -> io::Result<Vec<ProcessEntry>> {
+        let table = ProcessTable::read()?;
+        let leader = self.leader.pid();
+        // Only while it is ours do its number, and those of its group and session, mean anything.
+        let pinned = self.leader.is_pinned();
+        if pinned {
+            if let Some(entry) = table.entries().iter().find(|entry| entry.pid == leader) {
+                self.born.get_or_init(|| entry.start);
+            }
+        }
+        let born = self.born.get().copied().unwrap_or(0);
+        let candidates: Vec<&ProcessEntry> = table
+            .entries()
+            .iter()
+            .filter(|entry| !entry.zombie && entry.start >= born && entry.pid != leader)
+            .collect();
+        let mut known: HashSet<i32> = HashSet::new();
+        for entry in &candidates {
+            let by_number = pinned && (entry.session == leader || entry.group == leader);
+            if by_number || ProcessTable::environment_contains(entry.pid, self.marker.as_bytes())? {
+                known.insert(entry.pid);
+            }
+        }
+        // Whoever was started by a member is one, whatever it did to its session and environment.
+        loop {
+            let before = known.len();
+            for entry in &candidates {
+                if known.contains(&entry.parent) || (pinned && entry.parent == leader) {
+                    known.insert(entry.pid);
+                }
+            }
+            if known.len() == before {
+                break;
+            }
+        }
+        Ok(candidates.into_iter().filter(|entry| known.contains(&entry.pid)).copied().collect())
+    }
+
+    /// Takes hold of the process that was found, if it is still the one with that number.
+    fn identify(&self, found: ProcessEntry) -> io::Result<Option<Member>> {
+        // The descriptor first, the comparison after it: what it names is then what was compared.
+        let pidfd = PidFd::open(found.pid).ok();
+        let now = ProcessTable::look(found.pid)?;
+        Ok(now.filter(|now| now.start == found.start && !now.zombie).map(|now| Member {
+            pid: now.pid,
+            start: now.start,
+            in_group: now.group == self.leader.pid(),
+            pidfd,
+        }))
+    }
+}
+
+fn send(member: &Member, signal: i32) {
+    if let Some(pidfd) = &member.pidfd {
+        // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor when the ladder is over.
+        let _ = pidfd.signal(signal);
+    }
+}

@@ -1,0 +1,661 @@
+//! The supervisor: one thread that starts a process, reads it, brings it down when told to, and settles it.
+
+use super::launch::{Launch, Preparation};
+use super::live::{Ending, Live, Pipes};
+use super::range::{Member, Range, Unseen};
+use super::spec::{Disposition, Input, SpawnSpec};
+use crate::error::Error;
+use crate::output::{Channel, Collector, SpillDir};
+use crate::sys::{self, Exit, Interest, Pipe, PollSet, ResourceUse, Stdio, Waited, Wake};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// After the forceful signal: how long a process may take to go before it is given up. One that waits for a dead disk or
+/// network mount can take for ever.
+pub(super) const FORCED_WAIT: Duration = Duration::from_secs(2);
+
+/// What one supervisor is to do.
+pub(super) struct Job {
+    pub(super) spec: SpawnSpec,
+    pub(super) preparation: Option<Box<dyn Preparation>>,
+    /// The range's marker variable.
+    pub(super) marker: (std::ffi::OsString, String),
+    /// What identifies the range within the marker.
+    pub(super) marker_id: String,
+}
+
+/// Starts the process and sees it to its end. Returns when nothing of the range is left, or nothing more can be done.
+pub(super) fn supervise(live: &Arc<Live>, dir: &SpillDir, job: Job) {
+    let launch = Launch::of(&job.spec);
+    match start(live, dir, job, launch) {
+        Ok(Some(supervisor)) => supervisor.run(),
+        Ok(None) => {}
+        Err(error) => live.fail(error),
+    }
+    live.over();
+}
+
+/// Prepares and spawns. `None` when the execution was cut short before, and is settled.
+fn start<'a>(
+    live: &'a Arc<Live>,
+    dir: &'a SpillDir,
+    job: Job,
+    mut launch: Launch,
+) -> Result<Option<Supervisor<'a>>, Error> {
+    let Job { mut spec, preparation, marker, marker_id } = job;
+    if let Some(preparation) = preparation {
+        preparation.prepare(&mut launch, dir)?;
+    }
+    launch.env.retain(|(name, _)| *name != marker.0);
+    launch.env.push((marker.0, marker.1.into()));
+    let command = sys::Command::new(&launch.candidates, &launch.argv, &launch.env, &launch.cwd)
+        .map_err(|error| launch.shortage("its arguments cannot be passed", &error))?;
+    let wake = Wake::new().map_err(|error| launch.shortage("no wake-up for its supervisor", &error))?;
+    let plumbing = Plumbing::lay(&mut spec, &launch)?;
+    let Plumbing { stdio, sources, feed, pipes } = plumbing;
+    let spawned = match sys::spawn(&command, &stdio, &live.gate) {
+        Ok(spawned) => spawned,
+        Err(failure) => return launch.failure(&failure, &command).map_or(Ok(None), Err),
+    };
+    // The host's copies of the child's ends: a stream ends when the last process that has it is gone.
+    drop(stdio);
+    drop(command);
+    let wake = Arc::new(wake);
+    let range = Arc::new(Range::new(spawned.leader, marker_id, live.began));
+    let published = live.publish(&wake, &range, pipes);
+    let mut supervisor = Supervisor {
+        live,
+        dir,
+        range,
+        wake,
+        sources,
+        feed,
+        leader: Leader::Running,
+        ladder: Ladder::Foot,
+        watched: Vec::new(),
+        left: 0,
+        recheck: None,
+        drain: None,
+        settled: false,
+        stdin_refused: false,
+        buffer: Vec::new(),
+        poll: PollSet::default(),
+        watcher: None,
+        launch,
+    };
+    if !published {
+        // Given up while it hung; it must not run on unseen.
+        supervisor.settled = true;
+        supervisor.force(Instant::now());
+    }
+    supervisor.watch_leader();
+    Ok(Some(supervisor))
+}
+
+/// The descriptors of one start.
+struct Plumbing {
+    stdio: Stdio,
+    sources: Vec<Source>,
+    feed: Option<Feed>,
+    pipes: Pipes,
+}
+
+impl Plumbing {
+    fn lay(spec: &mut SpawnSpec, launch: &Launch) -> Result<Plumbing, Error> {
+        let mut pipes = Pipes::default();
+        let mut feed = None;
+        let no = |what: &'static str| move |error: io::Error| launch.shortage(what, &error);
+        let stdin = match std::mem::take(&mut spec.stdin) {
+            Input::Null => sys::open_null(false).map_err(no("no descriptor for its stdin"))?,
+            Input::Bytes(bytes) => {
+                let Pipe { ours, theirs } = sys::input_pipe(true).map_err(no("no pipe for its stdin"))?;
+                feed = Some(Feed { fd: ours, bytes, written: 0 });
+                theirs
+            }
+            Input::Pipe => {
+                let Pipe { ours, theirs } = sys::input_pipe(false).map_err(no("no pipe for its stdin"))?;
+                pipes.stdin = Some(File::from(ours));
+                theirs
+            }
+        };
+        let mut sources = Vec::with_capacity(2);
+        let mut lay =
+            |channel, disposition, number, mine: &mut Option<File>, what| -> Result<OwnedFd, Error> {
+                let (limit, cap, relay) = match disposition {
+                    Disposition::Collect { max_bytes, spill_max_bytes } => {
+                        (max_bytes, spill_max_bytes, false)
+                    }
+                    Disposition::Relay { max_bytes } => (max_bytes, None, true),
+                    Disposition::Pipe => {
+                        let Pipe { ours, theirs } = sys::output_pipe(false).map_err(no(what))?;
+                        *mine = Some(File::from(ours));
+                        return Ok(theirs);
+                    }
+                    Disposition::Inherit => return sys::duplicate_std(number).map_err(no(what)),
+                };
+                let Pipe { ours, theirs } = sys::output_pipe(true).map_err(no(what))?;
+                sources.push(Source::new(
+                    ours,
+                    Collector::new(channel, limit, cap),
+                    relay.then_some(limit as u64),
+                ));
+                Ok(theirs)
+            };
+        let stdout = lay(Channel::Stdout, spec.stdout, 1, &mut pipes.stdout, "no pipe for its stdout")?;
+        let stderr = lay(Channel::Stderr, spec.stderr, 2, &mut pipes.stderr, "no pipe for its stderr")?;
+        Ok(Plumbing { stdio: Stdio { stdin, stdout, stderr }, sources, feed, pipes })
+    }
+}
+
+/// How full a first buffer and pipe are, and how large both become once a stream has proved busy: a large pipe with a
+/// small buffer is worse than either alone.
+const BUFFER: usize = 64 * 1024;
+const LARGE: usize = 256 * 1024;
+/// Full reads in a row that prove a stream busy.
+const BUSY_READS: u32 = 4;
+/// A read below this, this soon after the last one, this often in a row, is a trickle: between two reads of it the
+/// thread naps, and the pipe collects.
+const SMALL_READ: usize = 4096;
+const TRICKLE_GAP: Duration = Duration::from_micros(200);
+const TRICKLE_READS: u32 = 16;
+const NAP: Duration = Duration::from_micros(100);
+
+/// One stream that is read.
+struct Source {
+    fd: OwnedFd,
+    collector: Collector,
+    /// How many unread bytes may wait for a reader; `None` for a stream that never waits.
+    relay: Option<u64>,
+    full_reads: u32,
+    large: bool,
+    small_reads: u32,
+    last_read: Option<Instant>,
+    nap_until: Option<Instant>,
+}
+
+impl Source {
+    fn new(fd: OwnedFd, collector: Collector, relay: Option<u64>) -> Source {
+        Source {
+            fd,
+            collector,
+            relay,
+            full_reads: 0,
+            large: false,
+            small_reads: 0,
+            last_read: None,
+            nap_until: None,
+        }
+    }
+
+    /// How much may be read now; 0 while the reader is behind.
+    fn room(&self, live: &Live) -> usize {
+        let Some(limit) = self.relay else { return usize::MAX };
+        let room = limit.saturating_sub(live.output.unread(self.collector.channel()));
+        usize::try_from(room).unwrap_or(usize::MAX)
+    }
+
+    /// Learns from the size and time of a read what kind of stream this is.
+    fn note_read(&mut self, got: usize, asked: usize, now: Instant) {
+        if got == asked && asked >= BUFFER {
+            self.full_reads += 1;
+            if self.full_reads >= BUSY_READS && !self.large {
+                // Refused or not, the question is asked once.
+                self.large = true;
+                if !sys::grow_pipe(self.fd.as_fd(), LARGE) {
+                    self.full_reads = 0;
+                }
+            }
+        }
+        let soon = self.last_read.is_some_and(|last| now.duration_since(last) < TRICKLE_GAP + NAP);
+        self.small_reads = if soon && got < SMALL_READ { self.small_reads + 1 } else { 0 };
+        self.nap_until = (self.small_reads >= TRICKLE_READS).then(|| now + NAP);
+        self.last_read = Some(now);
+    }
+
+    /// The buffer that suits the pipe.
+    fn buffer_size(&self) -> usize {
+        if self.large && self.full_reads >= BUSY_READS { LARGE } else { BUFFER }
+    }
+}
+
+/// What is still to be written to the command's stdin.
+struct Feed {
+    fd: OwnedFd,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Feed {
+    fn rest(&self) -> &[u8] {
+        &self.bytes[self.written..]
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Leader {
+    Running,
+    Ended(Exit, Option<ResourceUse>),
+    /// It has ended, and nobody can tell how.
+    Lost,
+}
+
+/// The way down. It watches the range, not the leader.
+#[derive(Debug, Clone, Copy)]
+enum Ladder {
+    /// Nobody has asked for it.
+    Foot,
+    /// The polite signal was sent; until then the range may end by itself.
+    Polite(Instant),
+    /// The forceful signal was sent; until then the range is waited for.
+    Forced(Instant),
+    /// The range is gone, or given up.
+    Top,
+}
+
+/// When the draining of streams that descendants hold began, and when the last byte came.
+#[derive(Debug, Clone, Copy)]
+struct Drain {
+    since: Instant,
+    quiet_since: Instant,
+}
+
+struct Supervisor<'a> {
+    live: &'a Arc<Live>,
+    dir: &'a SpillDir,
+    range: Arc<Range>,
+    wake: Arc<Wake>,
+    sources: Vec<Source>,
+    feed: Option<Feed>,
+    leader: Leader,
+    ladder: Ladder,
+    /// Members of the range whose end is waited for. Another look at the range is taken when all of them are gone.
+    watched: Vec<Member>,
+    /// How many the last look has found.
+    left: usize,
+    /// For members that cannot be watched, on kernels without process descriptors: when to look again, and the pause
+    /// after that.
+    recheck: Option<(Instant, Duration)>,
+    drain: Option<Drain>,
+    settled: bool,
+    /// The command closed its input before it had taken it all.
+    stdin_refused: bool,
+    buffer: Vec<u8>,
+    poll: PollSet,
+    /// Waits for the leader where it has no descriptor.
+    watcher: Option<JoinHandle<()>>,
+    /// Its files stand for as long as this does.
+    #[allow(dead_code, reason = "held for the files' lifetime")]
+    launch: Launch,
+}
+
+impl Supervisor<'_> {
+    fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            self.take_orders(now);
+            self.climb(now);
+            self.try_settle(now);
+            if self.is_over(now) {
+                break;
+            }
+            self.wait_and_serve(now);
+        }
+        self.let_go();
+    }
+
+    // --- orders ----------------------------------------------------------------------------------------------------
+
+    fn take_orders(&mut self, now: Instant) {
+        if !matches!(self.ladder, Ladder::Foot) {
+            return;
+        }
+        let cut = self.live.latch.get().is_some_and(super::cause::Cause::is_cut) && !self.settled;
+        let stop = self.live.stop_asked() && self.leader_has_ended();
+        if cut || stop {
+            self.begin(now);
+        }
+    }
+
+    fn begin(&mut self, now: Instant) {
+        let grace = self.live.terms.grace;
+        if grace.is_zero() {
+            return self.force(now);
+        }
+        // A stopped process takes no signal but the second and the forceful one.
+        self.range.signal(&[sys::SIGTERM, sys::SIGCONT]);
+        self.ladder = Ladder::Polite(now.checked_add(grace).unwrap_or(now + FAR));
+        self.watched.clear();
+        self.recheck = None;
+    }
+
+    fn force(&mut self, now: Instant) {
+        self.range.kill();
+        self.ladder = Ladder::Forced(now + FORCED_WAIT);
+        self.watched.clear();
+        self.recheck = None;
+    }
+
+    fn climb(&mut self, now: Instant) {
+        match self.ladder {
+            Ladder::Foot | Ladder::Top => {}
+            Ladder::Polite(until) => {
+                if self.is_empty(now) {
+                    self.ladder = Ladder::Top;
+                } else if now >= until {
+                    self.force(now);
+                    self.climb(now);
+                }
+            }
+            Ladder::Forced(until) => {
+                if self.is_empty(now) {
+                    self.ladder = Ladder::Top;
+                } else if now >= until {
+                    self.watch(self.range.members().unwrap_or_default(), now);
+                    self.ladder = Ladder::Top;
+                }
+            }
+        }
+    }
+
+    // --- the range -------------------------------------------------------------------------------------------------
+
+    fn leader_has_ended(&self) -> bool {
+        !matches!(self.leader, Leader::Running)
+    }
+
+    /// Whether the leader and all others are gone. Looks at the process table only when everybody known has ended.
+    fn is_empty(&mut self, now: Instant) -> bool {
+        if !self.leader_has_ended() || !self.watched.is_empty() {
+            return false;
+        }
+        if self.recheck.is_some_and(|(at, _)| now < at) {
+            return false;
+        }
+        let members = match self.range.members() {
+            Ok(members) => members,
+            Err(Unseen::NoTable) => {
+                // The group is all there is. Whoever is left of it goes without a grace, once the streams say that nobody
+                // works any more.
+                let quiet = self.sources.is_empty() || !matches!(self.ladder, Ladder::Polite(_));
+                if quiet && !matches!(self.ladder, Ladder::Foot) {
+                    self.range.kill();
+                }
+                return quiet;
+            }
+            Err(Unseen::NotNow) => {
+                self.look_again_later(now);
+                return false;
+            }
+        };
+        if members.is_empty() {
+            self.left = 0;
+            self.recheck = None;
+            return true;
+        }
+        if matches!(self.ladder, Ladder::Forced(_)) {
+            // Started by one that was dying; or one that takes its time to die, which a second signal does not hurt.
+            self.range.kill();
+        }
+        self.watch(members, now);
+        false
+    }
+
+    /// Waits for the end of all these.
+    fn watch(&mut self, members: Vec<Member>, now: Instant) {
+        self.left = members.len();
+        self.watched = members;
+        self.watched.retain(|member| member.pidfd().is_some());
+        if self.watched.len() < self.left {
+            self.look_again_later(now);
+        }
+    }
+
+    fn look_again_later(&mut self, now: Instant) {
+        let pause = self.recheck.map_or(Duration::from_millis(5), |(_, pause)| (pause * 2).min(MAX_PAUSE));
+        self.recheck = Some((now + pause, pause));
+    }
+
+    fn watch_leader(&mut self) {
+        if self.range.leader().pidfd().is_none() {
+            // Without a thread to spare the leader's end is seen by its streams' ends and looked for from time to time.
+            self.watcher = self.range.leader().watch_from_a_thread(Arc::clone(&self.wake)).ok();
+        }
+    }
+
+    fn look_at_leader(&mut self) {
+        if self.leader_has_ended() {
+            return;
+        }
+        self.leader = match self.range.leader().look() {
+            Ok(Waited::Running) => return,
+            Ok(Waited::Ended(exit, usage)) => Leader::Ended(exit, usage),
+            Ok(Waited::NotOurs) | Err(_) => Leader::Lost,
+        };
+        self.live.leader_ended();
+    }
+
+    // --- the end ---------------------------------------------------------------------------------------------------
+
+    fn try_settle(&mut self, now: Instant) {
+        if self.settled || matches!(self.ladder, Ladder::Polite(_) | Ladder::Forced(_)) {
+            return;
+        }
+        // The top of the ladder without a leader's end: it cannot be ended.
+        if !self.leader_has_ended() && !matches!(self.ladder, Ladder::Top) {
+            return;
+        }
+        if !self.sources.is_empty() {
+            let drain = *self.drain.get_or_insert(Drain { since: now, quiet_since: now });
+            if self.drain_bound(drain).is_none_or(|bound| now < bound) {
+                return;
+            }
+            self.read_what_is_there();
+        }
+        if matches!(self.ladder, Ladder::Foot) {
+            // Everybody found is watched from now on, so the next look is taken when they are gone.
+            self.is_empty(now);
+        }
+        let survivors = self.left + usize::from(!self.leader_has_ended());
+        let stdin_truncated = self.feed.take().is_some() || self.stdin_refused;
+        let (exit, usage) = match self.leader {
+            Leader::Ended(exit, usage) => (Some(exit), usage),
+            Leader::Running | Leader::Lost => (None, None),
+        };
+        if survivors == 0 && self.sources.is_empty() {
+            // Before the outcome is told: who has it finds no zombie.
+            self.range.leader().reap();
+        }
+        self.settled = true;
+        self.live.settle_ended(Ending {
+            exit,
+            status_lost: matches!(self.leader, Leader::Lost),
+            usage,
+            pipes_held: !self.sources.is_empty(),
+            survivors,
+            stdin_truncated,
+        });
+    }
+
+    /// When held streams are given up: quiet for long enough, or the whole time is over. `None` while only the reader of
+    /// a relayed stream keeps it from ending.
+    fn drain_bound(&self, drain: Drain) -> Option<Instant> {
+        let cut = self.live.latch.get().is_some_and(super::cause::Cause::is_cut);
+        if !cut && self.sources.iter().any(|source| source.room(self.live) == 0) {
+            return None;
+        }
+        let whole = drain.since.checked_add(self.live.terms.grace);
+        let quiet = drain.quiet_since.checked_add(self.live.terms.drain_idle);
+        [whole, quiet].into_iter().flatten().min()
+    }
+
+    /// Whether there is nothing left to do.
+    fn is_over(&mut self, now: Instant) -> bool {
+        if !self.settled {
+            return false;
+        }
+        match self.ladder {
+            Ladder::Polite(_) | Ladder::Forced(_) => false,
+            Ladder::Top if self.live.stop_asked() => {
+                let left = self.left + usize::from(!self.leader_has_ended());
+                self.live.unstopped.store(left, std::sync::atomic::Ordering::SeqCst);
+                true
+            }
+            Ladder::Top if self.left == 0 && self.leader_has_ended() => true,
+            Ladder::Top => {
+                // Some could not be stopped. They are watched as survivors are, and may be tried again.
+                self.ladder = Ladder::Foot;
+                false
+            }
+            Ladder::Foot => self.sources.is_empty() && self.is_empty(now),
+        }
+    }
+
+    fn let_go(mut self) {
+        for source in self.sources.drain(..) {
+            source.collector.finish(&self.live.output);
+        }
+        if self.leader_has_ended() {
+            self.range.leader().reap();
+            if let Some(watcher) = self.watcher.take() {
+                // The leader has ended, so its watcher is done.
+                let _ = watcher.join();
+            }
+        }
+    }
+
+    // --- waiting and reading ---------------------------------------------------------------------------------------
+
+    /// One wait for whatever comes first, and one step for each descriptor that is ready.
+    fn wait_and_serve(&mut self, now: Instant) {
+        self.poll.clear();
+        let wake = self.poll.add(self.wake.as_fd(), Interest::Readable);
+        let leader = match self.range.leader().pidfd() {
+            Some(pidfd) if !self.leader_has_ended() => Some(self.poll.add(pidfd, Interest::Readable)),
+            _ => None,
+        };
+        let feed = self.feed.as_ref().map(|feed| self.poll.add(feed.fd.as_fd(), Interest::Writable));
+        let mut due = self.next_due();
+        let mut slots = [None; 2];
+        for (slot, source) in slots.iter_mut().zip(&mut self.sources) {
+            match source.nap_until.take().filter(|&until| until > now) {
+                Some(until) => due = Some(due.map_or(until, |due| due.min(until))),
+                None if source.room(self.live) == 0 => {}
+                None => *slot = Some(self.poll.add(source.fd.as_fd(), Interest::Readable)),
+            }
+        }
+        let first_watched = self.watched.iter().filter_map(Member::pidfd).take(MOST_WATCHED);
+        let watched: Vec<usize> =
+            first_watched.map(|pidfd| self.poll.add(pidfd.as_fd(), Interest::Readable)).collect();
+        if self.poll.wait(due.map(|due| due.saturating_duration_since(now))).is_err() {
+            // No memory, or more descriptors than the host's limit has become since: every descriptor is tried, which
+            // none of them minds, and that not too often.
+            std::thread::sleep(Duration::from_millis(1));
+            self.poll.assume_ready();
+        }
+        if self.poll.ready(wake) {
+            // Before the orders are looked at, so that one given from now on wakes again.
+            self.wake.clear();
+        }
+        for index in (0..self.sources.len()).rev() {
+            if slots[index].is_some_and(|slot| self.poll.ready(slot)) {
+                self.read(index);
+            }
+        }
+        if feed.is_some_and(|slot| self.poll.ready(slot)) {
+            self.write();
+        }
+        if leader.is_none_or(|slot| self.poll.ready(slot)) {
+            self.look_at_leader();
+        }
+        let mut slot = 0;
+        let poll = &self.poll;
+        self.watched.retain(|_| {
+            let ended = watched.get(slot).is_some_and(|&slot| poll.ready(slot));
+            slot += 1;
+            !ended
+        });
+    }
+
+    /// The next point in time at which something is to be done without a descriptor's help.
+    fn next_due(&self) -> Option<Instant> {
+        let ladder = match self.ladder {
+            Ladder::Polite(until) | Ladder::Forced(until) => Some(until),
+            Ladder::Foot | Ladder::Top => None,
+        };
+        let drain = self
+            .drain
+            .filter(|_| !self.settled && ladder.is_none())
+            .and_then(|drain| self.drain_bound(drain));
+        let recheck = self.recheck.map(|(at, _)| at);
+        [ladder, drain, recheck].into_iter().flatten().min()
+    }
+
+    /// One read of one source. A source that has ended is taken away.
+    fn read(&mut self, index: usize) {
+        let source = &mut self.sources[index];
+        let size = source.buffer_size();
+        if self.buffer.capacity() < size {
+            // What was in it has been taken; a new one is cheaper than a grown copy.
+            self.buffer = Vec::with_capacity(size);
+        }
+        let asked = source.room(self.live).min(size);
+        match sys::read_spare(source.fd.as_fd(), &mut self.buffer, asked) {
+            Ok(0) if asked > 0 => self.end_source(index),
+            Ok(got) => {
+                source.collector.take(&self.live.output, self.dir, &self.buffer);
+                let now = Instant::now();
+                source.note_read(got, asked, now);
+                if let Some(drain) = &mut self.drain {
+                    drain.quiet_since = now;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // A pipe gives no other error; if it did, the stream would be over.
+            Err(_) => self.end_source(index),
+        }
+    }
+
+    fn end_source(&mut self, index: usize) {
+        let source = self.sources.remove(index);
+        source.collector.finish(&self.live.output);
+    }
+
+    /// Takes what the pipes hold at this moment, as much as fits into one, so that giving up loses nothing written before.
+    fn read_what_is_there(&mut self) {
+        for index in (0..self.sources.len()).rev() {
+            for _ in 0..LARGE / BUFFER {
+                let before = self.sources.len();
+                let total = self.live.output.total(self.sources[index].collector.channel());
+                self.read(index);
+                let ended = self.sources.len() < before;
+                if ended || self.live.output.total(self.sources[index].collector.channel()) == total {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn write(&mut self) {
+        let Some(feed) = &mut self.feed else { return };
+        match sys::write_nonblocking(feed.fd.as_fd(), feed.rest()) {
+            Ok(count) => feed.written += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // Nobody reads: the command does not want it, which is no failure.
+            Err(_) => self.stdin_refused = true,
+        }
+        if feed.rest().is_empty() || self.stdin_refused {
+            self.feed = None;
+        }
+    }
+}
+
+/// Further than anybody waits, where the clock cannot say the true point.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// The longest pause between two looks at a range that cannot be watched.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// How many members are waited for at a time; when they are gone, another look finds the rest.
+const MOST_WATCHED: usize = 64;

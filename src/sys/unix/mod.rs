@@ -1,0 +1,34 @@
+//! The Unix floor: descriptors, waiting, signals and starting a process, over `libc`.
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+mod exit;
+pub(super) mod fd;
+mod fs;
+mod leader;
+mod pipe;
+mod poll;
+mod signal;
+mod spawn;
+mod thread;
+mod wait;
+mod wake;
+
+#[cfg(target_os = "linux")]
+pub(crate) use super::linux::{PidFd, ProcessEntry, ProcessTable, nobody_since};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{PidFd, ProcessEntry, ProcessTable, nobody_since};
+pub(crate) use exit::{at_exit, process_id};
+pub(crate) use fd::{duplicate_std, open_null, read_spare, write_nonblocking};
+pub(crate) use fs::{
+    Dir, FileId, close, file_id, id_at, is_executable, open_regular, private_permissions, split_os_str,
+    unlink_if_same,
+};
+pub(crate) use leader::Leader;
+pub(crate) use pipe::{Pipe, grow as grow_pipe, input_pipe, output_pipe};
+pub(crate) use poll::{Interest, PollSet};
+pub(crate) use signal::{SIGCONT, SIGKILL, SIGTERM, signal_name};
+pub(crate) use spawn::{Command, Gate, SpawnFailure, Stdio, Step, argument_limits, spawn};
+pub(crate) use thread::spawn_thread;
+pub(crate) use wait::{Exit, ResourceUse, Waited};
+pub(crate) use wake::Wake;

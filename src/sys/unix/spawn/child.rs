@@ -1,0 +1,253 @@
+//! The child half: system calls in a fixed order, no allocation, no lock, no panic, and one report if a step fails.
+//!
+//! It runs in the host's memory, on its own stack, while the starting thread stands still; other threads of the host go
+//! on. So it writes nothing but its stack, the gate, and (as every system call does) the standing thread's errno.
+
+use super::{Command, Gate, Step, is_empty};
+use crate::sys::unix::signal::resettable;
+use std::mem::MaybeUninit;
+use std::os::fd::RawFd;
+
+/// All that the child reads, prepared by the parent.
+pub(super) struct Setup<'a> {
+    command: &'a Command,
+    stdio: [RawFd; 3],
+    gate: &'a Gate,
+    report: RawFd,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(command: &'a Command, stdio: [RawFd; 3], gate: &'a Gate, report: RawFd) -> Setup<'a> {
+        Setup { command, stdio, gate, report }
+    }
+}
+
+/// What failed, as it goes through the pipe.
+pub(super) struct Report {
+    pub(super) step: Step,
+    pub(super) errno: i32,
+    pub(super) candidate: usize,
+}
+
+impl Report {
+    pub(super) const SIZE: usize = 12;
+
+    const STEPS: [Step; 6] =
+        [Step::Session, Step::Workdir, Step::Streams, Step::Descriptors, Step::Exec, Step::Cancelled];
+
+    fn to_bytes(&self) -> [u8; Report::SIZE] {
+        let step = Report::STEPS.iter().position(|&step| step == self.step).unwrap_or(0);
+        let mut bytes = [0; Report::SIZE];
+        for (place, word) in [step as u32, self.errno as u32, self.candidate as u32].into_iter().enumerate() {
+            bytes[place * 4..][..4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; Report::SIZE]) -> Report {
+        let word = |place: usize| {
+            u32::from_ne_bytes([bytes[place], bytes[place + 1], bytes[place + 2], bytes[place + 3]])
+        };
+        let step = Report::STEPS.get(word(0) as usize).copied().unwrap_or(Step::Exec);
+        Report { step, errno: word(4) as i32, candidate: word(8) as usize }
+    }
+}
+
+/// Where the child begins. Never returns to its caller: it becomes the command, or reports and ends.
+pub(super) extern "C" fn main(argument: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `argument` is the `Setup` of the thread that stands still for us.
+    let setup = unsafe { &*argument.cast::<Setup<'_>>() };
+    let report = run(setup).to_bytes();
+    // SAFETY: the array is readable for its length. A report that cannot be written leaves the child's end to speak.
+    unsafe { libc::write(setup.report, report.as_ptr().cast(), report.len()) };
+    // SAFETY: ends the child at once; nothing of the host's (buffers, exit hooks) is run.
+    unsafe { libc::_exit(127) }
+}
+
+fn errno() -> i32 {
+    // SAFETY: takes nothing.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the place is the standing thread's, which does not use it now.
+    unsafe { *place }
+}
+
+fn failed(step: Step) -> Report {
+    Report { step, errno: errno(), candidate: 0 }
+}
+
+fn run(setup: &Setup<'_>) -> Report {
+    // A session of its own: no controlling terminal, a group to signal, a number to find members by. It fails only for a
+    // group leader, which a new process is not.
+    // SAFETY: setsid takes nothing.
+    if unsafe { libc::setsid() } < 0 {
+        return failed(Step::Session);
+    }
+    // SAFETY: the text ends in NUL and outlives the call.
+    if !is_empty(&setup.command.workdir) && unsafe { libc::chdir(setup.command.workdir.as_ptr()) } < 0 {
+        return failed(Step::Workdir);
+    }
+    // All sources lie above 2, so no dup2 overwrites the source of the next, and each clears close-on-exec.
+    for (target, &source) in (0..).zip(&setup.stdio) {
+        // SAFETY: dup2 takes integers.
+        if unsafe { libc::dup2(source, target) } < 0 {
+            return failed(Step::Streams);
+        }
+    }
+    if !close_the_rest_on_exec(setup.report) {
+        return failed(Step::Descriptors);
+    }
+    default_signals();
+    if !setup.gate.pass() {
+        return Report { step: Step::Cancelled, errno: libc::ECANCELED, candidate: 0 };
+    }
+    exec(setup.command)
+}
+
+/// Default dispositions first, the empty mask after them: in between, a signal of the terminal or of our own ladder would
+/// run a handler of the host in the host's memory.
+fn default_signals() {
+    for signal in resettable() {
+        let mut action = MaybeUninit::<libc::sigaction>::uninit();
+        // SAFETY: a null new action only asks; `action` is writable. A number the system does not have gives EINVAL.
+        if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+            continue;
+        }
+        // SAFETY: the call has initialised it.
+        let mut action = unsafe { action.assume_init() };
+        if action.sa_sigaction != libc::SIG_DFL {
+            action.sa_sigaction = libc::SIG_DFL;
+            action.sa_flags = 0;
+            // SAFETY: `action` is initialised; the table is the child's own copy (no CLONE_SIGHAND).
+            unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+        }
+    }
+    let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set it is given.
+    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
+}
+
+/// As execvp(3) walks `PATH`: a candidate that is missing or forbidden leads to the next, and "forbidden" is what is
+/// reported in the end if one was. No shell is tried for a file of unknown format.
+fn exec(command: &Command) -> Report {
+    let mut report = Report { step: Step::Exec, errno: libc::ENOENT, candidate: 0 };
+    for (index, path) in command.candidates.iter().enumerate() {
+        // SAFETY: the path and both arrays end as execve wants, and outlive the call.
+        unsafe { libc::execve(path.as_ptr(), command.argv.as_ptr(), command.envp.as_ptr()) };
+        match errno() {
+            libc::ENOENT | libc::ENOTDIR => {}
+            libc::EACCES => report = Report { step: Step::Exec, errno: libc::EACCES, candidate: index },
+            other => return Report { step: Step::Exec, errno: other, candidate: index },
+        }
+    }
+    report
+}
+
+/// Since Linux 5.11, the flag of close_range(2) that marks instead of closing.
+const CLOSE_RANGE_CLOEXEC: libc::c_uint = 1 << 2;
+
+/// Keeps every descriptor above 2 from the command, close-on-exec or not: the host may have forgotten the flag, and the
+/// command would hold its port or lock.
+fn close_the_rest_on_exec(report: RawFd) -> bool {
+    close_range(3, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC)
+        || close_around(report)
+        || mark_listed()
+        || mark_all()
+}
+
+fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> bool {
+    // SAFETY: integers only; the descriptor table is the child's own copy (no CLONE_FILES).
+    first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } == 0
+}
+
+/// Linux 5.9 and 5.10 close only: all but the report's own descriptor, which goes with exec.
+fn close_around(report: RawFd) -> bool {
+    let Ok(report) = libc::c_uint::try_from(report) else { return false };
+    close_range(3, report - 1, 0) && close_range(report + 1, libc::c_uint::MAX, 0)
+}
+
+fn mark(fd: RawFd) {
+    // SAFETY: F_SETFD takes an integer; a number that is not open gives EBADF.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
+/// Before Linux 5.9, or behind a filter that refuses the call: what `/proc/self/fd` lists.
+fn mark_listed() -> bool {
+    // SAFETY: the path ends in NUL.
+    let dir = unsafe {
+        libc::open(c"/proc/self/fd".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC)
+    };
+    if dir < 0 {
+        return false;
+    }
+    let mut buffer = [0_u64; 256];
+    loop {
+        let room = size_of_val(&buffer);
+        // SAFETY: the buffer is writable for its size, and aligned for the records.
+        let got = unsafe { libc::syscall(libc::SYS_getdents64, dir, buffer.as_mut_ptr(), room) };
+        let Ok(got) = usize::try_from(got) else { return false };
+        if got == 0 {
+            return true;
+        }
+        let mut at = 0;
+        while at + 19 < got {
+            // SAFETY: the kernel has filled `got` bytes, and `at` is below that.
+            let record = unsafe { buffer.as_ptr().cast::<u8>().add(at) };
+            // struct linux_dirent64: inode 8, offset 8, length 2, type 1, then the name.
+            let (length, name) = (record.wrapping_add(16), record.wrapping_add(19));
+            // SAFETY: the record's length lies at byte 16 of it.
+            let length = unsafe { length.cast::<u16>().read_unaligned() };
+            // SAFETY: the name begins at byte 19 and ends in NUL within the record.
+            let name = unsafe { std::ffi::CStr::from_ptr(name.cast()) };
+            if let Some(fd) = number(name.to_bytes()).filter(|&fd| fd > 2) {
+                mark(fd);
+            }
+            at += usize::from(length);
+        }
+    }
+}
+
+fn number(digits: &[u8]) -> Option<RawFd> {
+    let mut value: RawFd = 0;
+    for &digit in digits {
+        let digit = digit.checked_sub(b'0').filter(|&digit| digit < 10)?;
+        value = value.checked_mul(10)?.checked_add(digit.into())?;
+    }
+    (!digits.is_empty()).then_some(value)
+}
+
+/// Without `/proc`: every number the limit allows.
+fn mark_all() -> bool {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: `limit` is writable.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, limit.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has initialised it.
+    let limit = unsafe { limit.assume_init() };
+    (3..RawFd::try_from(limit.rlim_cur).unwrap_or(RawFd::MAX)).for_each(mark);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_goes_through_the_pipe_and_back() {
+        for step in Report::STEPS {
+            let sent = Report { step, errno: 13, candidate: 4 };
+            let received = Report::from_bytes(sent.to_bytes());
+            assert_eq!((received.step, received.errno, received.candidate), (step, 13, 4));
+        }
+    }
+
+    #[test]
+    fn only_digits_are_a_descriptor() {
+        assert_eq!(number(b"17"), Some(17));
+        assert_eq!(number(b"."), None);
+        assert_eq!(number(b""), None);
+        assert_eq!(number(b"99999999999"), None);
+    }
+}
