@@ -58,9 +58,6 @@ impl Range {
 
     /// The living processes of the range, the leader not counted.
     pub(crate) fn members(&self) -> Result<Vec<Member>, Unseen> {
-        if sys::nobody_since(self.leader.pid(), self.started.elapsed()) {
-            return Ok(Vec::new());
-        }
         let look = || -> io::Result<Vec<Member>> {
             let mut members = Vec::new();
             for entry in self.find()? {
@@ -119,8 +116,8 @@ impl Range {
     }
 
     fn find(&self) -> io::Result<Vec<ProcessEntry>> {
-        let table = ProcessTable::read()?;
         let leader = self.leader.pid();
+        let table = ProcessTable::read_since(leader, self.started.elapsed())?;
         // Only while it is ours do its number, and those of its group and session, mean anything.
         let pinned = self.leader.is_pinned();
         if pinned {
@@ -159,7 +156,13 @@ impl Range {
     /// Takes hold of the process that was found, if it is still the one with that number.
     fn identify(&self, found: ProcessEntry) -> io::Result<Option<Member>> {
         // The descriptor first, the comparison after it: what it names is then what was compared.
-        let pidfd = PidFd::open(found.pid).ok();
+        let pidfd = match PidFd::open(found.pid) {
+            Ok(pidfd) => Some(pidfd),
+            Err(error) if PidFd::is_no_process(&error) => return Ok(None),
+            // Without descriptors nothing else tells a thread, which a look at the latest numbers finds too.
+            Err(_) if ProcessTable::is_thread(found.pid)? => return Ok(None),
+            Err(_) => None,
+        };
         let now = ProcessTable::look(found.pid)?;
         Ok(now.filter(|now| now.start == found.start && !now.zombie).map(|now| Member {
             pid: now.pid,

@@ -4,4 +4,4 @@ mod pidfd;
 mod processes;
 
 pub(crate) use pidfd::PidFd;
-pub(crate) use processes::{ProcessEntry, ProcessTable, nobody_since};
+pub(crate) use processes::{ProcessEntry, ProcessTable};

@@ -39,6 +39,11 @@ impl PidFd {
         Ok(PidFd(unsafe { adopt(raw) }?))
     }
 
+    /// Whether `open` failed because the number is a thread's that leads no process, or nobody's.
+    pub(crate) fn is_no_process(error: &io::Error) -> bool {
+        matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT | libc::ESRCH))
+    }
+
     /// Takes the descriptor that `clone` left with `CLONE_PIDFD`.
     pub(in crate::sys) fn from_clone(fd: OwnedFd) -> io::Result<PidFd> {
         Ok(PidFd(lift(fd)?))

@@ -24,22 +24,30 @@ pub(crate) struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Reads the whole table. A process that ends meanwhile is simply missing; one that starts meanwhile may be.
+    /// Reads the table. A process that ends meanwhile is simply missing; one that starts meanwhile may be.
     ///
     /// # Errors
     ///
     /// `Unsupported` where `/proc` is not mounted, or belongs to another pid namespace: its numbers would be other
     /// processes' here. Any other error is of the moment, such as no descriptor to spare.
     pub(crate) fn read() -> io::Result<ProcessTable> {
-        let us = fs::read_link("/proc/self");
-        if !us.is_ok_and(|us| us.as_os_str() == std::process::id().to_string().as_str()) {
-            return Err(io::Error::from(io::ErrorKind::Unsupported));
-        }
+        check_mount()?;
         let mut entries = Vec::new();
-        let mut text = Vec::new();
         for name in fs::read_dir("/proc")? {
             let Some(pid) = name?.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-            entries.extend(read_entry(pid, &mut text)?);
+            entries.extend(ProcessTable::look(pid)?);
+        }
+        Ok(ProcessTable { entries })
+    }
+
+    /// Reads at least what has started after `pid` did, `age` ago: of a short-lived process that is much less than all,
+    /// and all its descendants are in it. Threads may be among it.
+    pub(crate) fn read_since(pid: i32, age: Duration) -> io::Result<ProcessTable> {
+        check_mount()?;
+        let Some(numbers) = Numbers::since(pid, age) else { return ProcessTable::read() };
+        let mut entries = Vec::new();
+        for number in numbers.list() {
+            entries.extend(ProcessTable::look(number)?);
         }
         Ok(ProcessTable { entries })
     }
@@ -50,34 +58,57 @@ impl ProcessTable {
 
     /// One process as it stands now, or `None` if there is none with this number.
     pub(crate) fn look(pid: i32) -> io::Result<Option<ProcessEntry>> {
-        read_entry(pid, &mut Vec::new())
+        // One line of 52 fields, the longest of 20 digits, and a name of 64 bytes at most.
+        let mut line = [0; 1536];
+        let read = read_once(&format!("/proc/{pid}/stat"), &mut line)?;
+        Ok(read.and_then(|length| parse(pid, &line[..length])))
+    }
+
+    /// Whether the number is that of a thread that is not its process's first: such a one is no process of its own.
+    pub(crate) fn is_thread(pid: i32) -> io::Result<bool> {
+        // The field is one of the first lines; the name before it has 64 bytes at most.
+        let mut start = [0; 512];
+        let Some(length) = read_once(&format!("/proc/{pid}/status"), &mut start)? else { return Ok(false) };
+        let text = String::from_utf8_lossy(&start[..length]);
+        let process = text.lines().find_map(|line| line.strip_prefix("Tgid:")).map(str::trim);
+        Ok(process.is_some_and(|process| process != pid.to_string()))
     }
 
     /// Whether the environment the process was started with contains `text`. `false` where it may not be read.
     pub(crate) fn environment_contains(pid: i32, text: &[u8]) -> io::Result<bool> {
         let mut block = Vec::new();
-        let read = read_to_end(&format!("/proc/{pid}/environ"), &mut block)?;
-        Ok(read && !text.is_empty() && block.windows(text.len()).any(|window| window == text))
+        let read = gone_is_none(
+            File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut block)),
+        );
+        Ok(read?.is_some() && !text.is_empty() && block.windows(text.len()).any(|window| window == text))
     }
 }
 
-fn read_entry(pid: i32, text: &mut Vec<u8>) -> io::Result<Option<ProcessEntry>> {
-    text.clear();
-    let read = read_to_end(&format!("/proc/{pid}/stat"), text)?;
-    Ok(if read { parse(pid, text) } else { None })
+/// Whether `/proc` speaks of this process's own pid namespace. Looked at each time: it costs little, and mounts change.
+fn check_mount() -> io::Result<()> {
+    let us = fs::read_link("/proc/self");
+    if us.is_ok_and(|us| us.as_os_str() == std::process::id().to_string().as_str()) {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
+    }
 }
 
-/// Reads a file of a process. `false` when the process is gone, or not ours to look at.
-fn read_to_end(path: &str, into: &mut Vec<u8>) -> io::Result<bool> {
-    match File::open(path).and_then(|mut file| file.read_to_end(into)) {
-        Ok(_) => Ok(true),
+/// One read of a small file of `/proc`, which gives it whole. `None` when its process is gone, or not ours to look at.
+fn read_once(path: &str, into: &mut [u8]) -> io::Result<Option<usize>> {
+    gone_is_none(File::open(path).and_then(|mut file| file.read(into)))
+}
+
+fn gone_is_none(read: io::Result<usize>) -> io::Result<Option<usize>> {
+    match read {
+        Ok(length) => Ok(Some(length)),
         Err(error)
             if matches!(
                 error.raw_os_error(),
                 Some(libc::ENOENT | libc::ESRCH | libc::EACCES | libc::EPERM)
             ) =>
         {
-            Ok(false)
+            Ok(None)
         }
         Err(error) => Err(error),
     }
@@ -98,22 +129,54 @@ fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
     Some(ProcessEntry { pid, parent, group, session, start, zombie: matches!(state, "Z" | "X" | "x") })
 }
 
-/// Whether it is certain that no process at all has started since `pid` did, `age` ago: then `pid` has no descendants.
-/// `false` is "look at the table".
+/// The numbers handed out since a process got its own.
 ///
-/// Numbers are handed out in a cycle, and `/proc/loadavg` ends in the last one: if it is `pid`'s and the cycle cannot have
-/// come round, nothing was started. How often it can have come round is bounded by how fast a kernel can create tasks.
-pub(crate) fn nobody_since(pid: i32, age: Duration) -> bool {
+/// They are handed out in a cycle, and `/proc/loadavg` ends in the last one. So everything started later has one of the
+/// numbers in between, unless the cycle has come round, which is ruled out by the time it takes to create that many tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Numbers {
+    after: i32,
+    last: i32,
+    /// One more than the largest number there is.
+    limit: i32,
+}
+
+impl Numbers {
     /// Tasks one processor can create in a second, with room to spare: the best seen is below 100,000.
-    const TASKS_PER_SECOND: f64 = 500_000.0;
-    let last = || -> Option<(i32, f64)> {
-        let load = fs::read_to_string("/proc/loadavg").ok()?;
-        let last = load.split_ascii_whitespace().nth(4)?.parse().ok()?;
-        let most: f64 = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok()?;
-        Some((last, most))
-    };
-    let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-    last().is_some_and(|(last, most)| last == pid && age.as_secs_f64() * TASKS_PER_SECOND * processors < most)
+    const PER_SECOND: f64 = 500_000.0;
+    /// After the largest number the cycle goes on here (RESERVED_PIDS of the kernel's pid.h).
+    const FIRST: i32 = 300;
+    /// With more to look at than this, the whole table is the shorter list.
+    const MOST: i32 = 512;
+
+    /// `None` when the cycle may have come round, or there are too many to look at one by one.
+    fn since(pid: i32, age: Duration) -> Option<Numbers> {
+        let limit = number_in("/proc/sys/kernel/pid_max", 0)?;
+        let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        if age.as_secs_f64() * Numbers::PER_SECOND * processors >= f64::from(limit - Numbers::FIRST) {
+            return None;
+        }
+        let numbers = Numbers { after: pid, last: number_in("/proc/loadavg", 4)?, limit };
+        (numbers.count() <= Numbers::MOST).then_some(numbers)
+    }
+
+    fn count(self) -> i32 {
+        let ahead = self.last - self.after;
+        if ahead >= 0 { ahead } else { ahead + (self.limit - Numbers::FIRST) }
+    }
+
+    fn list(self) -> impl Iterator<Item = i32> {
+        let wrapped = self.last < self.after;
+        let end = if wrapped { self.limit - 1 } else { self.last };
+        (self.after + 1..=end).chain(wrapped.then(|| Numbers::FIRST..=self.last).into_iter().flatten())
+    }
+}
+
+/// The number in a field of a file of one line.
+fn number_in(path: &str, field: usize) -> Option<i32> {
+    let mut line = [0; 128];
+    let length = read_once(path, &mut line).ok()??;
+    std::str::from_utf8(&line[..length]).ok()?.split_ascii_whitespace().nth(field)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -130,6 +193,43 @@ mod tests {
         assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 1 0 0\n").unwrap().zombie);
         assert_eq!(parse(7, b"7 (x) S 3"), None);
         assert_eq!(parse(7, b""), None);
+    }
+
+    #[test]
+    fn a_thread_is_no_process() {
+        let us = i32::try_from(std::process::id()).unwrap();
+        assert!(!ProcessTable::is_thread(us).unwrap());
+        // This test runs on a thread of its own.
+        let here = std::fs::read_link("/proc/thread-self").unwrap();
+        let thread = here.file_name().unwrap().to_str().unwrap().parse().unwrap();
+        assert_eq!(ProcessTable::is_thread(thread).unwrap(), thread != us);
+    }
+
+    #[test]
+    fn numbers_go_round() {
+        let list = |after, last| Numbers { after, last, limit: 32768 }.list().collect::<Vec<_>>();
+        assert_eq!(list(500, 503), [501, 502, 503]);
+        assert_eq!(list(500, 500), [0; 0]);
+        assert_eq!(list(32766, 301), [32767, 300, 301]);
+        for (after, last) in [(500, 503), (500, 500), (32766, 301), (32767, 300), (400, 399)] {
+            let numbers = Numbers { after, last, limit: 32768 };
+            assert_eq!(usize::try_from(numbers.count()).unwrap(), numbers.list().count(), "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn what_started_since_holds_what_started_since() {
+        let began = std::time::Instant::now();
+        let mut first = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut second = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = |child: &std::process::Child| i32::try_from(child.id()).unwrap();
+        let table = ProcessTable::read_since(pid(&first), began.elapsed()).unwrap();
+        let found = table.entries().iter().any(|entry| entry.pid == pid(&second));
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(found);
     }
 
     #[test]

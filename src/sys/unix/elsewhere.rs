@@ -13,6 +13,10 @@ impl PidFd {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
+    pub(crate) fn is_no_process(_error: &io::Error) -> bool {
+        false
+    }
+
     pub(crate) fn signal(&self, _signal: i32) -> io::Result<()> {
         match *self {}
     }
@@ -54,6 +58,10 @@ impl ProcessTable {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
+    pub(crate) fn read_since(_pid: i32, _age: Duration) -> io::Result<ProcessTable> {
+        ProcessTable::read()
+    }
+
     pub(crate) fn entries(&self) -> &[ProcessEntry] {
         match *self {}
     }
@@ -62,11 +70,11 @@ impl ProcessTable {
         Ok(None)
     }
 
+    pub(crate) fn is_thread(_pid: i32) -> io::Result<bool> {
+        Ok(false)
+    }
+
     pub(crate) fn environment_contains(_pid: i32, _text: &[u8]) -> io::Result<bool> {
         Ok(false)
     }
-}
-
-pub(crate) fn nobody_since(_pid: i32, _age: Duration) -> bool {
-    false
 }

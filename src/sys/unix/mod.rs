@@ -15,9 +15,9 @@ mod wait;
 mod wake;
 
 #[cfg(target_os = "linux")]
-pub(crate) use super::linux::{PidFd, ProcessEntry, ProcessTable, nobody_since};
+pub(crate) use super::linux::{PidFd, ProcessEntry, ProcessTable};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{PidFd, ProcessEntry, ProcessTable, nobody_since};
+pub(crate) use elsewhere::{PidFd, ProcessEntry, ProcessTable};
 pub(crate) use exit::{at_exit, process_id};
 pub(crate) use fd::{duplicate_std, open_null, read_spare, write_nonblocking};
 pub(crate) use fs::{
