@@ -35,12 +35,18 @@ pub(crate) struct Ticket(Instant, u64);
 #[derive(Default)]
 pub(crate) struct Deadlines {
     table: Arc<Mutex<Table>>,
-    thread: Mutex<Option<Thread>>,
+    thread: Mutex<Thread>,
 }
 
-struct Thread {
-    orders: Sender<Order>,
-    handle: JoinHandle<()>,
+#[derive(Default)]
+enum Thread {
+    #[default]
+    NotNeeded,
+    Running {
+        orders: Sender<Order>,
+        handle: JoinHandle<()>,
+    },
+    Stopped,
 }
 
 #[derive(Default)]
@@ -66,7 +72,7 @@ impl Deadlines {
     ///
     /// # Errors
     ///
-    /// When the thread cannot be started; then nothing is armed.
+    /// When the thread cannot be started, or has been stopped; then nothing is armed.
     pub(crate) fn arm(&self, at: Instant, what: Due, target: Weak<dyn Timed>) -> io::Result<Ticket> {
         let orders = self.orders()?;
         let (ticket, soonest) = {
@@ -91,12 +97,15 @@ impl Deadlines {
 
     /// Ends the thread, if it ever started, and waits for it. Nothing armed is told any more.
     pub(crate) fn stop(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        let before = std::mem::replace(
+            &mut *self.thread.lock().unwrap_or_else(PoisonError::into_inner),
+            Thread::Stopped,
+        );
+        if let Thread::Running { orders, handle } = before {
             // The thread always comes back to its channel, so a full one is emptied soon.
-            let _ = thread.orders.send(Order::Stop);
+            let _ = orders.send(Order::Stop);
             // It catches what its targets throw, so there is no panic to pass on.
-            let _ = thread.handle.join();
+            let _ = handle.join();
         }
         lock(&self.table).entries.clear();
     }
@@ -104,8 +113,10 @@ impl Deadlines {
     fn orders(&self) -> io::Result<Sender<Order>> {
         // Held while the thread is made, once in the life of a service, so that two first entries make one.
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(thread) = &*thread {
-            return Ok(thread.orders.clone());
+        match &*thread {
+            Thread::Running { orders, .. } => return Ok(orders.clone()),
+            Thread::Stopped => return Err(io::Error::other("the deadline thread has been stopped")),
+            Thread::NotNeeded => {}
         }
         let (orders, received) = bounded(1);
         let table = Arc::clone(&self.table);
@@ -132,7 +143,7 @@ impl Deadlines {
                 }
             }
         })?;
-        *thread = Some(Thread { orders: orders.clone(), handle });
+        *thread = Thread::Running { orders: orders.clone(), handle };
         Ok(orders)
     }
 }

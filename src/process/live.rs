@@ -173,14 +173,16 @@ impl Live {
         self.wake();
     }
 
-    /// Disposal: cuts short what runs, and stops what a settled run has left.
-    pub(super) fn dispose(&self) {
+    /// Disposal: cuts short what runs, and stops what a settled run has left. `false` when there is neither.
+    pub(super) fn dispose(&self) -> bool {
+        let over = self.lock().over;
         self.cut(Cause::Disposal);
         self.stop.store(true, Ordering::SeqCst);
         if self.pid().is_none() {
             self.gate.kill();
         }
         self.wake();
+        !over
     }
 
     /// Stops what the leader left behind. `false` when it runs still, or when nothing is left.

@@ -108,7 +108,7 @@ impl Range {
     /// By which means members are found here.
     pub(crate) fn containment() -> Containment {
         static TABLE: OnceLock<bool> = OnceLock::new();
-        if *TABLE.get_or_init(|| ProcessTable::read().is_ok()) {
+        if *TABLE.get_or_init(ProcessTable::is_there) {
             Containment::Session
         } else {
             Containment::ProcessGroup

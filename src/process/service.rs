@@ -94,6 +94,8 @@ pub(super) struct Core {
     dir: SpillDir,
     deadlines: Arc<Deadlines>,
     next: AtomicU64,
+    /// The process that made the service. One that it forks has a copy without the threads, and no part in the ranges.
+    process: i32,
     /// Unique to this service, in this process and among all others.
     identity: String,
     at_exit: Once,
@@ -146,6 +148,7 @@ impl SubprocessService {
             dir,
             deadlines: Arc::default(),
             next: AtomicU64::new(0),
+            process: sys::process_id(),
             identity: format!("{:x}-{:016x}", sys::process_id(), random()),
             at_exit: Once::new(),
             registry: Mutex::default(),
@@ -180,7 +183,8 @@ impl SubprocessService {
     /// Stops every range by the ladder, waits until each is gone or given up, joins every thread, and removes the spill
     /// files. What is executed afterwards fails with [`Error::Disposed`].
     ///
-    /// Blocks for at most the longest grace plus some seconds. A second call waits for the first and gives the same.
+    /// Blocks for at most the longest grace plus some seconds. A second call waits for the first and gives the same. In a
+    /// process that the host has forked it does nothing: the ranges are the host's.
     pub fn dispose(&self) -> Disposal {
         self.owner.core.dispose()
     }
@@ -309,7 +313,8 @@ impl Core {
 
     fn register(&self, live: &Arc<Live>) -> Result<u64, Error> {
         let mut registry = self.lock();
-        if !matches!(registry.disposal, Stage::NotAsked) || exit::exiting() {
+        let ours = self.process == sys::process_id();
+        if !matches!(registry.disposal, Stage::NotAsked) || exit::exiting() || !ours {
             return Err(Error::Disposed);
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -335,6 +340,9 @@ impl Core {
     }
 
     fn dispose(&self) -> Disposal {
+        if self.process != sys::process_id() {
+            return Disposal::default();
+        }
         let ranges: Vec<Arc<Live>> = {
             let mut registry = self.lock();
             loop {
@@ -349,9 +357,7 @@ impl Core {
             registry.disposal = Stage::Going;
             registry.live.values().map(|entry| Arc::clone(&entry.live)).collect()
         };
-        for live in &ranges {
-            live.dispose();
-        }
+        let stopped = ranges.iter().filter(|live| live.dispose()).count();
         let longest = ranges.iter().map(|live| live.terms.grace).max().unwrap_or_default();
         let bound = Instant::now().checked_add(longest + 2 * FORCED_WAIT);
         let (hung, ended) = self.wait_until_empty(bound);
@@ -359,7 +365,7 @@ impl Core {
         self.deadlines.stop();
         self.dir.dispose();
         let unstopped: usize = ranges.iter().map(|live| live.unstopped.load(Ordering::SeqCst)).sum();
-        let disposal = Disposal { stopped: ranges.len(), survivors: unstopped + hung };
+        let disposal = Disposal { stopped, survivors: unstopped + hung };
         self.lock().disposal = Stage::Done(disposal);
         self.emptied.notify_all();
         disposal

@@ -1,5 +1,6 @@
 //! The supervisor: one thread that starts a process, reads it, brings it down when told to, and settles it.
 
+use super::cause::Cause;
 use super::launch::{Launch, Preparation};
 use super::live::{Ending, Live, Pipes};
 use super::range::{Member, Range, Unseen};
@@ -81,6 +82,7 @@ fn start<'a>(
         recheck: None,
         drain: None,
         settled: false,
+        gone: false,
         stdin_refused: false,
         buffer: Vec::new(),
         poll: PollSet::default(),
@@ -281,6 +283,8 @@ struct Supervisor<'a> {
     recheck: Option<(Instant, Duration)>,
     drain: Option<Drain>,
     settled: bool,
+    /// It settled with nobody left: there is nothing more to look for.
+    gone: bool,
     /// The command closed its input before it had taken it all.
     stdin_refused: bool,
     buffer: Vec<u8>,
@@ -313,7 +317,7 @@ impl Supervisor<'_> {
         if !matches!(self.ladder, Ladder::Foot) {
             return;
         }
-        let cut = self.live.latch.get().is_some_and(super::cause::Cause::is_cut) && !self.settled;
+        let cut = self.live.latch.get().is_some_and(Cause::is_cut) && !self.settled;
         let stop = self.live.stop_asked() && self.leader_has_ended();
         if cut || stop {
             self.begin(now);
@@ -468,6 +472,7 @@ impl Supervisor<'_> {
         if survivors == 0 && self.sources.is_empty() {
             // Before the outcome is told: who has it finds no zombie.
             self.range.leader().reap();
+            self.gone = true;
         }
         self.settled = true;
         self.live.settle_ended(Ending {
@@ -483,8 +488,8 @@ impl Supervisor<'_> {
     /// When held streams are given up: quiet for long enough, or the whole time is over. `None` while only the reader of
     /// a relayed stream keeps it from ending.
     fn drain_bound(&self, drain: Drain) -> Option<Instant> {
-        let cut = self.live.latch.get().is_some_and(super::cause::Cause::is_cut);
-        if !cut && self.sources.iter().any(|source| source.room(self.live) == 0) {
+        let ending = self.live.stop_asked() || self.live.latch.get().is_some_and(Cause::is_cut);
+        if !ending && self.sources.iter().any(|source| source.room(self.live) == 0) {
             return None;
         }
         let whole = drain.since.checked_add(self.live.terms.grace);
@@ -494,8 +499,8 @@ impl Supervisor<'_> {
 
     /// Whether there is nothing left to do.
     fn is_over(&mut self, now: Instant) -> bool {
-        if !self.settled {
-            return false;
+        if self.gone || !self.settled {
+            return self.gone;
         }
         match self.ladder {
             Ladder::Polite(_) | Ladder::Forced(_) => false,

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// One process, as of one reading of its `stat` file.
@@ -24,6 +25,11 @@ pub(crate) struct ProcessTable {
 }
 
 impl ProcessTable {
+    /// Whether there is a table to read here.
+    pub(crate) fn is_there() -> bool {
+        check_mount().is_ok()
+    }
+
     /// Reads the table. A process that ends meanwhile is simply missing; one that starts meanwhile may be.
     ///
     /// # Errors
@@ -152,8 +158,9 @@ impl Numbers {
     /// `None` when the cycle may have come round, or there are too many to look at one by one.
     fn since(pid: i32, age: Duration) -> Option<Numbers> {
         let limit = number_in("/proc/sys/kernel/pid_max", 0)?;
-        let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
-        if age.as_secs_f64() * Numbers::PER_SECOND * processors >= f64::from(limit - Numbers::FIRST) {
+        if age.as_secs_f64() * Numbers::PER_SECOND * f64::from(processors())
+            >= f64::from(limit - Numbers::FIRST)
+        {
             return None;
         }
         let numbers = Numbers { after: pid, last: number_in("/proc/loadavg", 4)?, limit };
@@ -168,8 +175,18 @@ impl Numbers {
     fn list(self) -> impl Iterator<Item = i32> {
         let wrapped = self.last < self.after;
         let end = if wrapped { self.limit - 1 } else { self.last };
-        (self.after + 1..=end).chain(wrapped.then(|| Numbers::FIRST..=self.last).into_iter().flatten())
+        (self.after + 1..=end).chain(wrapped.then_some(Numbers::FIRST..=self.last).into_iter().flatten())
     }
+}
+
+/// How many processors the machine has at most, whatever share of them this process may use. It does not change.
+fn processors() -> i32 {
+    static PROCESSORS: OnceLock<i32> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| {
+        // SAFETY: sysconf takes an integer.
+        let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+        i32::try_from(count).unwrap_or(i32::MAX).max(1)
+    })
 }
 
 /// The number in a field of a file of one line.
