@@ -9,7 +9,7 @@ const PIDFD_SIGNAL_PROCESS_GROUP: libc::c_uint = 1 << 2;
 /// Since Linux 6.15: how a process ended that has been reaped.
 const PIDFD_INFO_EXIT: u64 = 1 << 3;
 /// `_IOWR(0xFF, 11, struct pidfd_info)` with the structure's first published size, 64 bytes.
-const PIDFD_GET_INFO: libc::c_ulong = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
+const PIDFD_GET_INFO: u32 = (3 << 30) | (64 << 16) | (0xFF << 8) | 11;
 
 /// The first published `struct pidfd_info` of the kernel's `uapi/linux/pidfd.h`.
 #[repr(C)]
@@ -79,8 +79,10 @@ impl PidFd {
     /// the kernel does not tell (before Linux 6.15), or the process has not been reaped.
     pub(in crate::sys) fn status_after_reap(&self) -> Option<i32> {
         let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
+        // The C libraries disagree about the request's type; its 32 bits are the same.
+        let request = PIDFD_GET_INFO as _;
         // SAFETY: the request's size field is that of `info`, which is writable.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), PIDFD_GET_INFO, &raw mut info) };
+        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw mut info) };
         (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
     }
 

@@ -3,6 +3,7 @@
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
 mod exit;
+pub(crate) mod facts;
 pub(super) mod fd;
 mod fs;
 mod leader;

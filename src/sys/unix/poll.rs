@@ -41,7 +41,8 @@ impl PollSet {
         #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         let result = {
             let limit = timeout.map(|left| libc::timespec {
-                tv_sec: libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX),
+                // A time beyond what the kernel can count to: a wait of 68 years will do.
+                tv_sec: i32::try_from(left.as_secs()).unwrap_or(i32::MAX).into(),
                 tv_nsec: left.subsec_nanos().into(),
             });
             let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -42,7 +42,8 @@ pub(super) fn wait_noreap(pid: i32) -> io::Result<Waited> {
 }
 
 fn wait(pid: i32, options: libc::c_int) -> io::Result<Waited> {
-    let Ok(id) = libc::id_t::try_from(pid) else { return Ok(Waited::NotOurs) };
+    // A pid is positive, so this keeps its value on every system.
+    let id = pid as libc::id_t;
     loop {
         // A zeroed siginfo is how WNOHANG says "not yet": the call then leaves si_pid alone on some systems.
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

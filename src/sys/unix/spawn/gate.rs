@@ -1,6 +1,7 @@
 //! The gate: the one point between preparing a command and running it, which either the child passes or a canceller shuts.
 
 use crate::sys::PidFd;
+#[cfg(target_os = "linux")]
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -53,11 +54,13 @@ impl Gate {
     }
 
     /// Where `clone` is to write the descriptor's number.
+    #[cfg(target_os = "linux")]
     pub(super) fn in_flight(&self) -> *mut libc::c_int {
         self.in_flight.as_ptr()
     }
 
     /// Takes the descriptor that `clone` left, if it left one.
+    #[cfg(target_os = "linux")]
     pub(super) fn take_in_flight(&self) -> Option<OwnedFd> {
         let _held = self.lock();
         let raw = self.in_flight.swap(-1, Ordering::SeqCst);

@@ -113,6 +113,7 @@ unsafe impl Send for CStrings {}
 
 /// Where a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "posix_spawn does not say at which step it failed"))]
 pub(crate) enum Step {
     /// The pipe for the child's own report.
     Report,
@@ -180,6 +181,7 @@ pub(crate) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spa
 }
 
 /// The errnos of "not here": an unknown call or flag, or a filter that forbids it.
+#[cfg(target_os = "linux")]
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL))
 }
