@@ -206,7 +206,8 @@ impl Live {
     pub(super) fn kill_now(&self) {
         self.gate.cancel();
         self.gate.kill();
-        let control = self.control().clone();
+        // `exit` can be called by a signal handler on top of a thread that holds the lock, which then is never free.
+        let control = self.control.try_lock().ok().and_then(|control| control.clone());
         if let Some(control) = control {
             control.range.kill();
         }

@@ -20,6 +20,8 @@
 //! | `Deadlines` | the table of what is due | nothing |
 //! | `Core::registry` | the live ranges and the threads to join | nothing |
 //! | `Leader::reaped` | that the leader's number is its own | nothing |
+//! | `range::LEADERS` | which numbers lead a range | nothing |
+//! | `table::LOOKS` | who looks at the process table, and what the last look has seen | nothing |
 //! | `AbortToken` | its listeners | nothing |
 //!
 //! So no two are ever held at once, and none is held across a call that can block or that calls back. The first cause is
@@ -38,6 +40,7 @@ mod service;
 mod spec;
 mod subprocess;
 mod supervisor;
+mod table;
 
 pub(crate) use launch::{Launch, Preparation, candidates};
 pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE};

@@ -1,10 +1,11 @@
 //! The range: the leader and everything it started, found by session, ancestry and marker, signalled by identity.
 
+use super::table;
 use crate::result::Containment;
 use crate::sys::{self, Leader, PidFd, ProcessEntry, ProcessTable};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// One process of the range other than the leader, alive when it was looked at.
@@ -47,13 +48,35 @@ pub(crate) struct Range {
     born: OnceLock<u64>,
 }
 
+/// The leaders of all ranges of this process whose numbers are pinned. Whoever is in the session of one belongs to that
+/// range, so that no other has to read its environment: with a thousand ranges that would be a million files.
+static LEADERS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+fn leaders() -> MutexGuard<'static, BTreeSet<i32>> {
+    LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        leaders().remove(&self.leader.pid());
+    }
+}
+
 impl Range {
     pub(crate) fn new(leader: Leader, marker: String, started: Instant) -> Range {
+        leaders().insert(leader.pid());
         Range { leader: Arc::new(leader), marker, started, born: OnceLock::new() }
     }
 
     pub(crate) fn leader(&self) -> &Arc<Leader> {
         &self.leader
+    }
+
+    /// Gives the leader's number back.
+    pub(crate) fn reap(&self) {
+        // Before it can be another process's.
+        leaders().remove(&self.leader.pid());
+        self.leader.reap();
     }
 
     /// The living processes of the range, the leader not counted.
@@ -117,14 +140,22 @@ impl Range {
 
     fn find(&self) -> io::Result<Vec<ProcessEntry>> {
         let leader = self.leader.pid();
-        let table = ProcessTable::read_since(leader, self.started.elapsed())?;
+        // Of a short-lived process the few latest numbers; otherwise the whole table, which others may be reading as well.
+        let table = match ProcessTable::read_since(leader, self.started.elapsed())? {
+            Some(table) => Arc::new(table),
+            None => table::look()?,
+        };
         // Only while it is ours do its number, and those of its group and session, mean anything.
         let pinned = self.leader.is_pinned();
+        if !pinned {
+            leaders().remove(&leader);
+        }
         if pinned {
             if let Some(entry) = table.entries().iter().find(|entry| entry.pid == leader) {
                 self.born.get_or_init(|| entry.start);
             }
         }
+        let others: BTreeSet<i32> = leaders().iter().copied().filter(|&other| other != leader).collect();
         let born = self.born.get().copied().unwrap_or(0);
         let candidates: Vec<&ProcessEntry> = table
             .entries()
@@ -134,6 +165,9 @@ impl Range {
         let mut known: HashSet<i32> = HashSet::new();
         for entry in &candidates {
             let by_number = pinned && (entry.session == leader || entry.group == leader);
+            if !by_number && others.contains(&entry.session) {
+                continue;
+            }
             if by_number || ProcessTable::environment_contains(entry.pid, self.marker.as_bytes())? {
                 known.insert(entry.pid);
             }

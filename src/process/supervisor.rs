@@ -6,7 +6,7 @@ use super::live::{Ending, Live, Pipes};
 use super::range::{Member, Range, Unseen};
 use super::spec::{Disposition, Input, SpawnSpec};
 use crate::error::Error;
-use crate::output::{Channel, Collector, SpillDir};
+use crate::output::{Channel, Collector, PrivateFile, SpillDir};
 use crate::sys::{self, Exit, Interest, Pipe, PollSet, ResourceUse, Stdio, Waited, Wake};
 use std::fs::File;
 use std::io;
@@ -87,7 +87,7 @@ fn start<'a>(
         buffer: Vec::new(),
         poll: PollSet::default(),
         watcher: None,
-        launch,
+        _files: launch.files,
     };
     if !published {
         // Given up while it hung; it must not run on unseen.
@@ -291,9 +291,8 @@ struct Supervisor<'a> {
     poll: PollSet,
     /// Waits for the leader where it has no descriptor.
     watcher: Option<JoinHandle<()>>,
-    /// Its files stand for as long as this does.
-    #[allow(dead_code, reason = "held for the files' lifetime")]
-    launch: Launch,
+    /// Files of the command's that stand for as long as this does.
+    _files: Vec<PrivateFile>,
 }
 
 impl Supervisor<'_> {
@@ -471,7 +470,7 @@ impl Supervisor<'_> {
         };
         if survivors == 0 && self.sources.is_empty() {
             // Before the outcome is told: who has it finds no zombie.
-            self.range.leader().reap();
+            self.range.reap();
             self.gone = true;
         }
         self.settled = true;
@@ -524,7 +523,7 @@ impl Supervisor<'_> {
             source.collector.finish(&self.live.output);
         }
         if self.leader_has_ended() {
-            self.range.leader().reap();
+            self.range.reap();
             if let Some(watcher) = self.watcher.take() {
                 // The leader has ended, so its watcher is done.
                 let _ = watcher.join();

@@ -62,8 +62,8 @@ impl ProcessTable {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
-    pub(crate) fn read_since(_pid: i32, _age: Duration) -> io::Result<ProcessTable> {
-        ProcessTable::read()
+    pub(crate) fn read_since(_pid: i32, _age: Duration) -> io::Result<Option<ProcessTable>> {
+        Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
     pub(crate) fn entries(&self) -> &[ProcessEntry] {

@@ -46,7 +46,8 @@ impl Gate {
 
     /// Ends a child that hangs between `clone` and `execve`, if one does.
     pub(crate) fn kill(&self) {
-        let _held = self.lock();
+        // Held by somebody else, it is being used for the same, or the start has just come back.
+        let Ok(_held) = self.handover.try_lock() else { return };
         let raw = self.in_flight.load(Ordering::SeqCst);
         if raw >= 0 {
             PidFd::kill_raw(raw);

@@ -113,7 +113,10 @@ unsafe impl Send for CStrings {}
 
 /// Where a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "posix_spawn does not say at which step it failed"))]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "posix_spawn does not say at which step it failed")
+)]
 pub(crate) enum Step {
     /// The pipe for the child's own report.
     Report,
