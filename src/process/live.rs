@@ -209,7 +209,7 @@ impl Live {
         // `exit` can be called by a signal handler on top of a thread that holds the lock, which then is never free.
         let control = self.control.try_lock().ok().and_then(|control| control.clone());
         if let Some(control) = control {
-            control.range.kill();
+            control.range.kill_at_once();
         }
     }
 

@@ -23,6 +23,13 @@ impl Member {
     pub(crate) fn pidfd(&self) -> Option<&PidFd> {
         self.pidfd.as_ref()
     }
+
+    fn signal(&self, signal: i32) {
+        if let Some(pidfd) = &self.pidfd {
+            // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor when the ladder is over.
+            let _ = pidfd.signal(signal);
+        }
+    }
 }
 
 /// Why nobody can say who is in the range.
@@ -94,35 +101,38 @@ impl Range {
         })
     }
 
-    /// Sends each of `signals` to every process of the range, once. Whom it does not reach now, [`kill`](Range::kill)
-    /// looks for again.
-    pub(crate) fn signal(&self, signals: &[i32]) {
+    /// Sends each of `signals` to every process of the range, once, and gives the members it went to.
+    ///
+    /// The look comes first: once the leader is dead, what it had started is nobody's child any more, and one that left the
+    /// session and cleared its environment cannot be found again.
+    ///
+    /// # Errors
+    ///
+    /// When it was not seen who is in the range. The leader's group has been signalled all the same.
+    pub(crate) fn strike(&self, signals: &[i32]) -> Result<Vec<Member>, Unseen> {
+        let members = self.members();
         for &signal in signals {
             // ESRCH: the group is empty. EPERM: all of it belongs to somebody else; whoever is left is counted later.
             let _ = self.leader.signal_group(signal);
         }
-        for member in self.members().unwrap_or_default().iter().filter(|member| !member.in_group) {
-            signals.iter().for_each(|&signal| send(member, signal));
+        let members = members?;
+        for member in members.iter().filter(|member| !member.in_group) {
+            signals.iter().for_each(|&signal| member.signal(signal));
         }
+        Ok(members)
     }
 
-    /// Kills the range, looking again until a look finds nobody new: what a dying parent had started meanwhile is found
-    /// by the next one.
-    pub(crate) fn kill(&self) {
+    /// Kills the range without waiting for anybody, looking again until a look finds nobody new: what a dying parent had
+    /// started meanwhile is found by the next one.
+    pub(crate) fn kill_at_once(&self) {
         /// Against a tree that starts processes faster than they can be named. The group itself dies at one stroke.
         const LOOKS: usize = 50;
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
-            let _ = self.leader.signal_group(sys::SIGKILL);
-            let members = self.members().unwrap_or_default();
-            let mut found_new = false;
-            for member in members {
-                if killed.insert((member.pid, member.start)) {
-                    found_new = true;
-                    send(&member, sys::SIGKILL);
-                }
-            }
-            if !found_new {
+            let Ok(members) = self.strike(&[sys::SIGKILL]) else { return };
+            let before = killed.len();
+            killed.extend(members.iter().map(|member| (member.pid, member.start)));
+            if killed.len() == before {
                 return;
             }
         }
@@ -204,12 +214,5 @@ impl Range {
             in_group: now.group == self.leader.pid(),
             pidfd,
         }))
-    }
-}
-
-fn send(member: &Member, signal: i32) {
-    if let Some(pidfd) = &member.pidfd {
-        // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor when the ladder is over.
-        let _ = pidfd.signal(signal);
     }
 }

@@ -87,6 +87,7 @@ fn start<'a>(
         buffer: Vec::new(),
         poll: PollSet::default(),
         watcher: None,
+        blind: false,
         _files: launch.files,
     };
     if !published {
@@ -291,6 +292,8 @@ struct Supervisor<'a> {
     poll: PollSet,
     /// Waits for the leader where it has no descriptor.
     watcher: Option<JoinHandle<()>>,
+    /// Neither a descriptor nor a thread tells of the leader's end.
+    blind: bool,
     /// Files of the command's that stand for as long as this does.
     _files: Vec<PrivateFile>,
 }
@@ -329,17 +332,26 @@ impl Supervisor<'_> {
             return self.force(now);
         }
         // A stopped process takes no signal but the second and the forceful one.
-        self.range.signal(&[sys::SIGTERM, sys::SIGCONT]);
+        self.strike(&[sys::SIGTERM, sys::SIGCONT], now);
         self.ladder = Ladder::Polite(now.checked_add(grace).unwrap_or(now + FAR));
-        self.watched.clear();
-        self.recheck = None;
     }
 
     fn force(&mut self, now: Instant) {
-        self.range.kill();
+        self.strike(&[sys::SIGKILL], now);
         self.ladder = Ladder::Forced(now + FORCED_WAIT);
-        self.watched.clear();
+    }
+
+    /// Signals the range, and waits from now on for the end of whom it reached.
+    fn strike(&mut self, signals: &[i32], now: Instant) {
         self.recheck = None;
+        match self.range.strike(signals) {
+            Ok(members) => self.watch(members, now),
+            Err(Unseen::NoTable) => self.watched.clear(),
+            Err(Unseen::NotNow) => {
+                self.watched.clear();
+                self.look_again_later(now);
+            }
+        }
     }
 
     fn climb(&mut self, now: Instant) {
@@ -370,22 +382,30 @@ impl Supervisor<'_> {
         !matches!(self.leader, Leader::Running)
     }
 
-    /// Whether the leader and all others are gone. Looks at the process table only when everybody known has ended.
+    /// Whether the leader and all others are gone. Looks at the process table only when everybody watched has ended, or it
+    /// is time to look for those that cannot be watched.
     fn is_empty(&mut self, now: Instant) -> bool {
-        if !self.leader_has_ended() || !self.watched.is_empty() {
+        let wait = match self.recheck {
+            Some((at, _)) => now < at,
+            None => !self.watched.is_empty(),
+        };
+        if wait || !self.leader_has_ended() {
             return false;
         }
-        if self.recheck.is_some_and(|(at, _)| now < at) {
-            return false;
-        }
-        let members = match self.range.members() {
+        // Whoever is found on the last stretch was started by one that was dying, or takes its time to die; a second signal
+        // does not hurt.
+        let found = match self.ladder {
+            Ladder::Forced(_) => self.range.strike(&[sys::SIGKILL]),
+            Ladder::Foot | Ladder::Polite(_) | Ladder::Top => self.range.members(),
+        };
+        let members = match found {
             Ok(members) => members,
             Err(Unseen::NoTable) => {
                 // The group is all there is. Whoever is left of it goes without a grace, once the streams say that nobody
                 // works any more.
                 let quiet = self.sources.is_empty() || !matches!(self.ladder, Ladder::Polite(_));
                 if quiet && !matches!(self.ladder, Ladder::Foot) {
-                    self.range.kill();
+                    self.range.kill_at_once();
                 }
                 return quiet;
             }
@@ -399,10 +419,6 @@ impl Supervisor<'_> {
             self.recheck = None;
             return true;
         }
-        if matches!(self.ladder, Ladder::Forced(_)) {
-            // Started by one that was dying; or one that takes its time to die, which a second signal does not hurt.
-            self.range.kill();
-        }
         self.watch(members, now);
         false
     }
@@ -414,6 +430,8 @@ impl Supervisor<'_> {
         self.watched.retain(|member| member.pidfd().is_some());
         if self.watched.len() < self.left {
             self.look_again_later(now);
+        } else {
+            self.recheck = None;
         }
     }
 
@@ -424,8 +442,9 @@ impl Supervisor<'_> {
 
     fn watch_leader(&mut self) {
         if self.range.leader().pidfd().is_none() {
-            // Without a thread to spare the leader's end is seen by its streams' ends and looked for from time to time.
+            // Without a thread to spare either, the leader is looked at from time to time.
             self.watcher = self.range.leader().watch_from_a_thread(Arc::clone(&self.wake)).ok();
+            self.blind = self.watcher.is_none();
         }
     }
 
@@ -542,7 +561,8 @@ impl Supervisor<'_> {
             _ => None,
         };
         let feed = self.feed.as_ref().map(|feed| self.poll.add(feed.fd.as_fd(), Interest::Writable));
-        let mut due = self.next_due();
+        let blind = (self.blind && !self.leader_has_ended()).then(|| now + BLIND_PAUSE);
+        let mut due = [self.next_due(), blind].into_iter().flatten().min();
         let mut slots = [None; 2];
         for (slot, source) in slots.iter_mut().zip(&mut self.sources) {
             match source.nap_until.take().filter(|&until| until > now) {
@@ -594,7 +614,9 @@ impl Supervisor<'_> {
             .drain
             .filter(|_| !self.settled && ladder.is_none())
             .and_then(|drain| self.drain_bound(drain));
-        let recheck = self.recheck.map(|(at, _)| at);
+        // Only where the answer would change something: otherwise it is asked when it does.
+        let matters = self.leader_has_ended() && (self.sources.is_empty() || ladder.is_some());
+        let recheck = self.recheck.map(|(at, _)| at).filter(|_| matters);
         [ladder, drain, recheck].into_iter().flatten().min()
     }
 
@@ -661,5 +683,7 @@ impl Supervisor<'_> {
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// The longest pause between two looks at a range that cannot be watched.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
+/// The pause between two looks at a leader whose end nothing tells of.
+const BLIND_PAUSE: Duration = Duration::from_millis(20);
 /// How many members are waited for at a time; when they are gone, another look finds the rest.
 const MOST_WATCHED: usize = 64;
