@@ -369,7 +369,10 @@ impl Supervisor<'_> {
                 if self.is_empty(now) {
                     self.ladder = Ladder::Top;
                 } else if now >= until {
-                    self.watch(self.range.members().unwrap_or_default(), now);
+                    // Unseen this time, those seen last are as good as known.
+                    if let Ok(members) = self.range.members() {
+                        self.watch(members, now);
+                    }
                     self.ladder = Ladder::Top;
                 }
             }
@@ -477,17 +480,15 @@ impl Supervisor<'_> {
             }
             self.read_what_is_there();
         }
-        if matches!(self.ladder, Ladder::Foot) {
-            // Everybody found is watched from now on, so the next look is taken when they are gone.
-            self.is_empty(now);
-        }
+        // Everybody found is watched from now on, so the next look is taken when they are gone.
+        let empty = if matches!(self.ladder, Ladder::Foot) { self.is_empty(now) } else { self.left == 0 };
         let survivors = self.left + usize::from(!self.leader_has_ended());
         let stdin_truncated = self.feed.take().is_some() || self.stdin_refused;
         let (exit, usage) = match self.leader {
             Leader::Ended(exit, usage) => (Some(exit), usage),
             Leader::Running | Leader::Lost => (None, None),
         };
-        if survivors == 0 && self.sources.is_empty() {
+        if empty && self.leader_has_ended() && self.sources.is_empty() {
             // Before the outcome is told: who has it finds no zombie.
             self.range.reap();
             self.gone = true;
@@ -635,7 +636,7 @@ impl Supervisor<'_> {
                 source.collector.take(&self.live.output, self.dir, &self.buffer);
                 let now = Instant::now();
                 source.note_read(got, asked, now);
-                if let Some(drain) = &mut self.drain {
+                if let Some(drain) = self.drain.as_mut().filter(|_| got > 0) {
                     drain.quiet_since = now;
                 }
             }

@@ -44,6 +44,11 @@ impl Gate {
         self.state.compare_exchange(AHEAD, CANCELLED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Whether it was shut: what has not been started yet need not be.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.state.load(Ordering::SeqCst) == CANCELLED
+    }
+
     /// Ends a child that hangs between `clone` and `execve`, if one does.
     pub(crate) fn kill(&self) {
         // Held by somebody else, it is being used for the same, or the start has just come back.

@@ -147,6 +147,10 @@ impl SpawnFailure {
         SpawnFailure { step, error, candidate: 0 }
     }
 
+    fn cancelled() -> SpawnFailure {
+        SpawnFailure::at(Step::Cancelled, io::Error::from_raw_os_error(libc::ECANCELED))
+    }
+
     /// Descriptors, processes or memory ran out.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(self.error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
@@ -173,6 +177,9 @@ pub(crate) struct Spawned {
 /// descriptors. The calling thread has all signals blocked. Blocks until the child has passed `execve` or failed; another
 /// thread can end that by [`Gate::cancel`] and [`Gate::kill`].
 pub(crate) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spawned, SpawnFailure> {
+    if gate.is_cancelled() {
+        return Err(SpawnFailure::cancelled());
+    }
     #[cfg(target_os = "linux")]
     for with_pidfd in [true, false] {
         match clone::spawn(command, stdio, gate, with_pidfd) {

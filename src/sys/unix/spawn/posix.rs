@@ -24,7 +24,7 @@ pub(super) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spa
     let mut actions = Actions::new().map_err(process)?;
     actions.fill(command, stdio).map_err(process)?;
     if !gate.pass() {
-        return Err(SpawnFailure::at(Step::Cancelled, io::Error::from_raw_os_error(libc::ECANCELED)));
+        return Err(SpawnFailure::cancelled());
     }
     let mut failure = SpawnFailure::at(Step::Exec, io::Error::from_raw_os_error(libc::ENOENT));
     for (index, path) in command.candidates.iter().enumerate() {
