@@ -92,6 +92,7 @@
 mod abort;
 mod environment;
 mod error;
+mod host;
 mod output;
 mod process;
 mod result;
@@ -103,6 +104,8 @@ mod sys;
 pub use abort::AbortToken;
 pub use environment::{EnvEntry, Scrub};
 pub use error::{Error, SpawnError, SpawnStage};
+pub use host::{Facility, HostFacts, HostLimit, HostLimits, HostProgram, KernelFacts};
+pub use output::OutputStream;
 pub use process::{
     Cause, Disposal, Disposition, Input, Observed, OfferBackend, OnExpiry, OutputBytes, OutputReader,
     PromotionOffer, ReadAt, ServiceConfig, SignalGuard, SpawnSpec, Subprocess, SubprocessService,

@@ -1,6 +1,6 @@
 //! The collector: takes one stream's bytes as they are read, into the ring and, once they overflow it, into a file.
 
-use super::shared::{Channel, Output};
+use super::shared::{Output, OutputStream};
 use super::spill::{Spill, SpillDir};
 use crate::error::reason;
 use std::io;
@@ -8,7 +8,7 @@ use std::io;
 /// The writing side of one collected stream. It belongs to the supervisor, which reads the pipe.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    channel: Channel,
+    channel: OutputStream,
     limit: u64,
     /// How large a file may become; `None` for no file.
     cap: Option<u64>,
@@ -25,11 +25,11 @@ enum File {
 }
 
 impl Collector {
-    pub(crate) fn new(channel: Channel, limit: usize, cap: Option<u64>) -> Collector {
+    pub(crate) fn new(channel: OutputStream, limit: usize, cap: Option<u64>) -> Collector {
         Collector { channel, limit: limit as u64, cap, total: 0, file: File::NotNeeded }
     }
 
-    pub(crate) fn channel(&self) -> Channel {
+    pub(crate) fn channel(&self) -> OutputStream {
         self.channel
     }
 

@@ -9,5 +9,6 @@ mod text;
 
 pub(crate) use collector::Collector;
 pub(crate) use observe::{Bytes, collected, consume, consume_bytes, read_bytes, read_text};
-pub(crate) use shared::{Channel, Output, wait_on};
+pub use shared::OutputStream;
+pub(crate) use shared::{Output, wait_on};
 pub(crate) use spill::{PrivateFile, SpillDir};

@@ -6,10 +6,12 @@ use super::text;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Which of the two streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Channel {
+/// One of the two streams of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputStream {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
@@ -87,27 +89,33 @@ pub(super) struct Streams {
     pub(super) stderr: Stream,
     /// A text for the stderr section of one consuming read.
     pub(super) note: Option<String>,
+    /// Whether the note has not been passed over by a read that gives the command's own bytes only.
+    pub(super) note_is_news: bool,
     settled: bool,
     waiters: usize,
 }
 
 impl Streams {
-    pub(super) fn of(&self, channel: Channel) -> &Stream {
+    pub(super) fn of(&self, channel: OutputStream) -> &Stream {
         match channel {
-            Channel::Stdout => &self.stdout,
-            Channel::Stderr => &self.stderr,
+            OutputStream::Stdout => &self.stdout,
+            OutputStream::Stderr => &self.stderr,
         }
     }
 
-    pub(super) fn of_mut(&mut self, channel: Channel) -> &mut Stream {
+    pub(super) fn of_mut(&mut self, channel: OutputStream) -> &mut Stream {
         match channel {
-            Channel::Stdout => &mut self.stdout,
-            Channel::Stderr => &mut self.stderr,
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
         }
     }
 
-    fn has_news(&self) -> bool {
-        self.note.is_some() || self.stdout.has_news() || self.stderr.has_news()
+    fn has_news(&self, one: Option<OutputStream>) -> bool {
+        match one {
+            Some(OutputStream::Stdout) => self.stdout.has_news(),
+            Some(OutputStream::Stderr) => self.stderr.has_news(),
+            None => self.note_is_news || self.stdout.has_news() || self.stderr.has_news(),
+        }
     }
 }
 
@@ -125,6 +133,7 @@ impl Output {
             stdout: Stream::new(stdout_limit),
             stderr: Stream::new(stderr_limit),
             note: None,
+            note_is_news: false,
             settled: false,
             waiters: 0,
         };
@@ -145,7 +154,7 @@ impl Output {
     }
 
     /// No more bytes will come on `channel`.
-    pub(crate) fn end(&self, channel: Channel) {
+    pub(crate) fn end(&self, channel: OutputStream) {
         self.update(|streams| streams.of_mut(channel).ended = true);
     }
 
@@ -153,29 +162,30 @@ impl Output {
     /// consuming read.
     pub(crate) fn settle(&self, note: Option<String>) {
         self.update(|streams| {
+            streams.note_is_news = note.is_some();
             streams.note = note;
             streams.settled = true;
         });
     }
 
     /// How many bytes of the stream no consuming read has taken yet.
-    pub(crate) fn unread(&self, channel: Channel) -> u64 {
+    pub(crate) fn unread(&self, channel: OutputStream) -> u64 {
         let streams = self.lock();
         let stream = streams.of(channel);
         stream.ring.total() - stream.cursor
     }
 
     /// How many bytes the stream has carried so far.
-    pub(crate) fn total(&self, channel: Channel) -> u64 {
+    pub(crate) fn total(&self, channel: OutputStream) -> u64 {
         self.lock().of(channel).ring.total()
     }
 
-    /// Blocks until a consuming read has something new to give, the execution has settled, or the time is over. `true`
-    /// for something new.
-    pub(crate) fn wait(&self, until: Option<Instant>) -> bool {
+    /// Blocks until a consuming read of both streams, or of one, has something new to give, the execution has settled, or
+    /// the time is over. `true` for something new.
+    pub(crate) fn wait(&self, one: Option<OutputStream>, until: Option<Instant>) -> bool {
         let mut streams = self.lock();
         loop {
-            if streams.has_news() {
+            if streams.has_news(one) {
                 return true;
             }
             if streams.settled {
@@ -186,7 +196,7 @@ impl Output {
             (streams, timed_out) = wait_on(&self.news, streams, until);
             streams.waiters -= 1;
             if timed_out {
-                return streams.has_news();
+                return streams.has_news(one);
             }
         }
     }

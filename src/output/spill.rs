@@ -1,6 +1,6 @@
 //! Spill files: private, complete or absent, and gone with the service or with the host that made them.
 
-use super::Channel;
+use super::OutputStream;
 use crate::sys::{self, Dir, FileId};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -187,10 +187,10 @@ pub(super) struct Spill {
 }
 
 impl Spill {
-    pub(super) fn create(dir: &SpillDir, channel: Channel, cap: u64) -> io::Result<Spill> {
+    pub(super) fn create(dir: &SpillDir, channel: OutputStream, cap: u64) -> io::Result<Spill> {
         let label = match channel {
-            Channel::Stdout => "stdout-",
-            Channel::Stderr => "stderr-",
+            OutputStream::Stdout => "stdout-",
+            OutputStream::Stderr => "stderr-",
         };
         let (file, path) = dir.create(label)?;
         let id = sys::file_id(&file)?;

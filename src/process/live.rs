@@ -7,7 +7,7 @@ use super::range::Range;
 use super::spec::{Disposition, OnExpiry, SpawnSpec};
 use crate::abort::{OnAbort, Subscription};
 use crate::error::Error;
-use crate::output::{Channel, Output, collected, wait_on};
+use crate::output::{Output, OutputStream, collected, wait_on};
 use crate::result::{ProcessStatus, ResourceUsage, RunResult};
 use crate::sys::{Exit, Gate, ResourceUse, Wake};
 use std::ffi::OsString;
@@ -330,7 +330,7 @@ impl Live {
     /// The supervisor lets go: no more output, no more process, nothing to signal.
     pub(super) fn over(&self) {
         *self.control() = None;
-        for channel in [Channel::Stdout, Channel::Stderr] {
+        for channel in [OutputStream::Stdout, OutputStream::Stderr] {
             self.output.end(channel);
         }
         let pipes = {
@@ -383,8 +383,8 @@ impl Live {
             timed_out: cause == Cause::Timeout,
             aborted: cause == Cause::Abort,
             timeout: self.terms.timeout.filter(|_| self.terms.on_expiry != OnExpiry::None),
-            stdout: collected(&self.output, Channel::Stdout),
-            stderr: collected(&self.output, Channel::Stderr),
+            stdout: collected(&self.output, OutputStream::Stdout),
+            stderr: collected(&self.output, OutputStream::Stderr),
             sandbox: None,
             status: if killed { ProcessStatus::Killed } else { ProcessStatus::Completed },
             cause: Some(cause),

@@ -6,7 +6,7 @@ use super::launch::Preparation;
 use super::live::Live;
 use super::spec::{Disposition, OnExpiry, SpawnSpec};
 use super::subprocess::Subprocess;
-use super::supervisor::{FORCED_WAIT, Job, supervise};
+use super::supervisor::{FORCED_WAIT, Job, LARGE, supervise};
 use crate::environment;
 use crate::error::{Error, SpawnError};
 use crate::output::SpillDir;
@@ -422,7 +422,9 @@ fn random() -> u64 {
 /// How many bytes of a stream are kept; 0 where it is not collected.
 fn limit(disposition: Disposition) -> usize {
     match disposition {
-        Disposition::Collect { max_bytes, .. } | Disposition::Relay { max_bytes } => max_bytes,
+        Disposition::Collect { max_bytes, .. } => max_bytes,
+        // When a run is cut short while its reader is behind, what the pipe holds is taken all the same.
+        Disposition::Relay { max_bytes } => max_bytes.saturating_add(LARGE),
         Disposition::Pipe | Disposition::Inherit => 0,
     }
 }

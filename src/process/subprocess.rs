@@ -5,7 +5,7 @@ use super::promotion::PromotionOffer;
 use super::reader::{Observed, OutputReader, ReadAt};
 use super::{Cause, range::Range};
 use crate::error::Error;
-use crate::output::{self, Bytes, Channel};
+use crate::output::{self, Bytes, OutputStream};
 use crate::result::{Containment, OutputRead, ProcessRead, ProcessStatus, RunResult};
 use std::ffi::OsString;
 use std::fs::File;
@@ -62,7 +62,7 @@ impl Subprocess {
     /// Blocks until the process has settled or the time is over; `None` when it still runs.
     #[must_use]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<ProcessStatus> {
-        self.live.wait(Instant::now().checked_add(timeout))
+        self.live.wait(until(Some(timeout)))
     }
 
     /// The status if the process has settled; `None` when it still runs. Does not block.
@@ -120,17 +120,30 @@ impl Subprocess {
     /// The same as bytes, exactly as they were written. It shares its place with [`read_output`](Subprocess::read_output).
     #[must_use]
     pub fn read_output_bytes(&self) -> OutputBytes {
-        let (stdout, stderr) = output::consume_bytes(&self.live.output);
+        let stdout = output::consume_bytes(&self.live.output, OutputStream::Stdout);
+        let stderr = output::consume_bytes(&self.live.output, OutputStream::Stderr);
         self.live.wake_relay();
         OutputBytes { lossy: stdout.lossy || stderr.lossy, stdout: stdout.bytes, stderr: stderr.bytes }
+    }
+
+    /// What is new on one stream, as bytes, and whether bytes before them are gone for good. It shares the stream's place
+    /// with the reads of both. For callers who pass the streams on separately, so that nobody waits for the other's reader.
+    #[must_use]
+    pub fn read_stream(&self, stream: OutputStream) -> (Vec<u8>, bool) {
+        let read = output::consume_bytes(&self.live.output, stream);
+        self.live.wake_relay();
+        (read.bytes, read.lossy)
+    }
+
+    /// [`wait_output`](Subprocess::wait_output) for one stream.
+    pub fn wait_stream(&self, stream: OutputStream, timeout: Option<Duration>) -> bool {
+        self.live.output.wait(Some(stream), until(timeout))
     }
 
     /// Blocks until a consuming read has something new to give, the process has settled, or the time is over (`None`: for
     /// ever). `true` for something new.
     pub fn wait_output(&self, timeout: Option<Duration>) -> bool {
-        // A point in time that the clock cannot express is for ever.
-        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.live.output.wait(until)
+        self.live.output.wait(None, until(timeout))
     }
 
     /// Readers that start at any offset and consume nothing.
@@ -138,7 +151,7 @@ impl Subprocess {
     pub fn observed(&self) -> Observed {
         let reader =
             |channel| OutputReader::new(Arc::new(StreamOf { live: Arc::clone(&self.live), channel }));
-        Observed::new(reader(Channel::Stdout), reader(Channel::Stderr))
+        Observed::new(reader(OutputStream::Stdout), reader(OutputStream::Stderr))
     }
 
     /// Stops the whole range: SIGTERM, the grace, SIGKILL. `true` for the one call that starts this on a process that
@@ -156,7 +169,7 @@ impl Subprocess {
     /// Blocks until nothing of the range is left and its streams are closed, or the time is over (`None`: for ever).
     /// `true` when nothing is left.
     pub fn wait_range(&self, timeout: Option<Duration>) -> bool {
-        self.live.wait_over(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+        self.live.wait_over(until(timeout))
     }
 
     /// Blocks until the process has outrun its deadline under [`OnExpiry::Offer`](crate::OnExpiry::Offer), and gives the
@@ -213,11 +226,16 @@ impl Subprocess {
     }
 }
 
+/// The end of a wait. One that the clock cannot express is as good as none.
+fn until(timeout: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(timeout?)
+}
+
 /// One stream of a live execution.
 #[derive(Debug)]
 struct StreamOf {
     live: Arc<Live>,
-    channel: Channel,
+    channel: OutputStream,
 }
 
 impl ReadAt for StreamOf {

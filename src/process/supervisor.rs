@@ -6,7 +6,7 @@ use super::live::{Ending, Live, Pipes};
 use super::range::{Member, Range, Unseen};
 use super::spec::{Disposition, Input, SpawnSpec};
 use crate::error::Error;
-use crate::output::{Channel, Collector, PrivateFile, SpillDir};
+use crate::output::{Collector, OutputStream, PrivateFile, SpillDir};
 use crate::sys::{self, Exit, Interest, Pipe, PollSet, ResourceUse, Stdio, Waited, Wake};
 use std::fs::File;
 use std::io;
@@ -83,6 +83,7 @@ fn start<'a>(
         drain: None,
         settled: false,
         gone: false,
+        giving_up: false,
         stdin_refused: false,
         buffer: Vec::new(),
         poll: PollSet::default(),
@@ -148,8 +149,8 @@ impl Plumbing {
                 ));
                 Ok(theirs)
             };
-        let stdout = lay(Channel::Stdout, spec.stdout, 1, &mut pipes.stdout, "no pipe for its stdout")?;
-        let stderr = lay(Channel::Stderr, spec.stderr, 2, &mut pipes.stderr, "no pipe for its stderr")?;
+        let stdout = lay(OutputStream::Stdout, spec.stdout, 1, &mut pipes.stdout, "no pipe for its stdout")?;
+        let stderr = lay(OutputStream::Stderr, spec.stderr, 2, &mut pipes.stderr, "no pipe for its stderr")?;
         Ok(Plumbing { stdio: Stdio { stdin, stdout, stderr }, sources, feed, pipes })
     }
 }
@@ -157,7 +158,7 @@ impl Plumbing {
 /// How full a first buffer and pipe are, and how large both become once a stream has proved busy: a large pipe with a
 /// small buffer is worse than either alone.
 const BUFFER: usize = 64 * 1024;
-const LARGE: usize = 256 * 1024;
+pub(super) const LARGE: usize = 256 * 1024;
 /// Full reads in a row that prove a stream busy.
 const BUSY_READS: u32 = 4;
 /// A read below this, this soon after the last one, this often in a row, is a trickle: between two reads of it the
@@ -286,6 +287,8 @@ struct Supervisor<'a> {
     settled: bool,
     /// It settled with nobody left: there is nothing more to look for.
     gone: bool,
+    /// The streams are read for the last time before the settlement, whoever is behind.
+    giving_up: bool,
     /// The command closed its input before it had taken it all.
     stdin_refused: bool,
     buffer: Vec<u8>,
@@ -629,7 +632,7 @@ impl Supervisor<'_> {
             // What was in it has been taken; a new one is cheaper than a grown copy.
             self.buffer = Vec::with_capacity(size);
         }
-        let asked = source.room(self.live).min(size);
+        let asked = if self.giving_up { size } else { source.room(self.live).min(size) };
         match sys::read_spare(source.fd.as_fd(), &mut self.buffer, asked) {
             Ok(0) if asked > 0 => self.end_source(index),
             Ok(got) => {
@@ -652,7 +655,9 @@ impl Supervisor<'_> {
     }
 
     /// Takes what the pipes hold at this moment, as much as fits into one, so that giving up loses nothing written before.
+    /// For a relayed stream whose reader is behind, the ring has room for that much more.
     fn read_what_is_there(&mut self) {
+        self.giving_up = true;
         for index in (0..self.sources.len()).rev() {
             for _ in 0..LARGE / BUFFER {
                 let before = self.sources.len();
@@ -664,6 +669,7 @@ impl Supervisor<'_> {
                 }
             }
         }
+        self.giving_up = false;
     }
 
     fn write(&mut self) {

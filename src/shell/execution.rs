@@ -1,6 +1,7 @@
 //! One live execution, and the views of it.
 
 use crate::error::Error;
+use crate::output::OutputStream;
 use crate::process::{Observed, OutputBytes, PromotionOffer, Subprocess};
 use crate::result::{Containment, ProcessRead, ProcessStatus, RunResult};
 use crate::sandbox::SandboxInfo;
@@ -31,6 +32,10 @@ pub trait ExecutionBackend: Send + Sync + fmt::Debug {
     fn read_output(&self) -> ProcessRead;
     /// See [`Execution::read_output_bytes`].
     fn read_output_bytes(&self) -> OutputBytes;
+    /// See [`Execution::read_stream`].
+    fn read_stream(&self, stream: OutputStream) -> (Vec<u8>, bool);
+    /// See [`Execution::wait_stream`].
+    fn wait_stream(&self, stream: OutputStream, timeout: Option<Duration>) -> bool;
     /// See [`Execution::wait_output`].
     fn wait_output(&self, timeout: Option<Duration>) -> bool;
     /// See [`Execution::observed`].
@@ -161,6 +166,18 @@ impl Execution {
         self.backend.read_output_bytes()
     }
 
+    /// What is new on one stream, as bytes, and whether bytes before them are gone for good. It shares the stream's place
+    /// with the reads of both. For callers who pass the streams on separately, so that nobody waits for the other's reader.
+    #[must_use]
+    pub fn read_stream(&self, stream: OutputStream) -> (Vec<u8>, bool) {
+        self.backend.read_stream(stream)
+    }
+
+    /// [`wait_output`](Execution::wait_output) for one stream.
+    pub fn wait_stream(&self, stream: OutputStream, timeout: Option<Duration>) -> bool {
+        self.backend.wait_stream(stream, timeout)
+    }
+
     /// Blocks until a consuming read has something new to give, the command has settled, or the time is over (`None`: for
     /// ever). `true` for something new.
     pub fn wait_output(&self, timeout: Option<Duration>) -> bool {
@@ -264,6 +281,14 @@ impl ExecutionBackend for Subprocess {
 
     fn read_output_bytes(&self) -> OutputBytes {
         self.read_output_bytes()
+    }
+
+    fn read_stream(&self, stream: OutputStream) -> (Vec<u8>, bool) {
+        self.read_stream(stream)
+    }
+
+    fn wait_stream(&self, stream: OutputStream, timeout: Option<Duration>) -> bool {
+        self.wait_stream(stream, timeout)
     }
 
     fn wait_output(&self, timeout: Option<Duration>) -> bool {
