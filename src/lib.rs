@@ -79,7 +79,7 @@
 //! 5 faces        lib.rs · bin/shx/
 //! 4 executors    shell/{mod,request,execution,bash}
 //! 3 service      process/{service,subprocess,exit}
-//! 2 mechanisms   process/{supervisor,range,deadline,live,launch} · output/{collector,spill,shared,observe}
+//! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch} · output/{collector,spill,shared,observe} · host
 //! 1 values       error · result · abort · process/{cause,spec,promotion,reader} · output/{ring,text} · environment/* · sandbox/*
 //! 0 platform     sys/{unix,linux}                 the only unsafe
 //! ```

@@ -3,7 +3,8 @@
 use super::service::Core;
 use crate::sys;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::time::Duration;
 
 /// The services whose ranges have to go with the host.
 static SERVICES: Mutex<Vec<Weak<Core>>> = Mutex::new(Vec::new());
@@ -27,6 +28,30 @@ pub(super) fn exiting() -> bool {
     EXITING.load(Ordering::SeqCst)
 }
 
+/// Takes a lock in the hook. Other threads go on and give theirs back in a moment; but `exit` may have been called by a
+/// signal handler on top of whoever holds it, and then it is never free: `None`.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    patiently(|| match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    })
+}
+
+/// Asks until there is an answer, for a second at most. Nothing else can be waited for while the host exits.
+pub(super) fn patiently<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
+    const PAUSE: Duration = Duration::from_micros(200);
+    const PAUSES: usize = 5000;
+    for _ in 0..PAUSES {
+        let answer = ask();
+        if answer.is_some() {
+            return answer;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    None
+}
+
 extern "C" fn on_exit() {
     // A child that the host forked runs its parent's hooks when it exits. The ranges are not its own.
     if HOOK.get().is_none_or(|(owner, _)| *owner != sys::process_id()) {
@@ -35,12 +60,7 @@ extern "C" fn on_exit() {
     EXITING.store(true, Ordering::SeqCst);
     // A panic would abort the host in the middle of its exit; there is nobody left to tell.
     let _ = std::panic::catch_unwind(|| {
-        // `exit` may have been called by a signal handler on top of whoever holds a lock: then that lock is never free.
-        let services = match SERVICES.try_lock() {
-            Ok(services) => services.clone(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().clone(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(services) = lock(&SERVICES).map(|services| services.clone()) else { return };
         for core in services.iter().filter_map(Weak::upgrade) {
             core.kill_all_now();
         }

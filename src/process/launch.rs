@@ -100,6 +100,15 @@ pub(crate) fn search_path(env: &[(OsString, OsString)]) -> OsString {
     path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"))
 }
 
+/// Whether `program` is a name to look up on a search path: it has no separator, and names no directory.
+pub(crate) fn is_bare_name(program: &OsStr) -> bool {
+    let is_separator = |&byte: &u8| std::path::is_separator(char::from(byte));
+    !program.is_empty()
+        && program != "."
+        && program != ".."
+        && !program.as_encoded_bytes().iter().any(is_separator)
+}
+
 /// Where `program` may stand: itself, or in each absolute directory of the search path. A relative directory in it would
 /// let the working directory decide what is run, and is passed over.
 pub(crate) fn candidates(program: &OsStr, search: OsString) -> Vec<PathBuf> {

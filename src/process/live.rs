@@ -2,6 +2,7 @@
 
 use super::cause::{Cause, Latch};
 use super::deadline::{Deadlines, Due, Ticket, Timed};
+use super::exit;
 use super::promotion::OfferBackend;
 use super::range::Range;
 use super::spec::{Disposition, OnExpiry, SpawnSpec};
@@ -204,11 +205,18 @@ impl Live {
 
     /// The host is exiting: at once, on this thread, without waiting for anything.
     pub(super) fn kill_now(&self) {
-        self.gate.cancel();
+        let never_starts = self.gate.cancel();
         self.gate.kill();
-        // `exit` can be called by a signal handler on top of a thread that holds the lock, which then is never free.
-        let control = self.control.try_lock().ok().and_then(|control| control.clone());
-        if let Some(control) = control {
+        if never_starts {
+            return;
+        }
+        // A start that has passed the gate is published as soon as its `execve` has come back.
+        let control = exit::patiently(|| {
+            let control = exit::lock(&self.control)?.clone();
+            let over = exit::lock(&self.state)?.over;
+            (control.is_some() || over).then_some(control)
+        });
+        if let Some(control) = control.flatten() {
             control.range.kill_at_once();
         }
     }
@@ -337,8 +345,8 @@ impl Live {
             let mut state = self.lock();
             state.over = true;
             state.leader_ended = true;
-            // Ends nobody has taken would keep the descriptors for as long as the handle.
-            std::mem::take(&mut state.pipes)
+            // Nobody reads what would be written to it. What was written to the others can still be taken and read.
+            state.pipes.stdin.take()
         };
         drop(pipes);
         self.changed.notify_all();
@@ -505,10 +513,11 @@ impl Timed for Live {
             }
             Due::HungStart => {
                 if self.pid().is_none() {
-                    self.gate.kill();
+                    // In this order: a child that is killed first could be taken for one that has started.
                     if let Some(cause) = self.latch.get().filter(|cause| cause.is_cut()) {
                         self.settle_unstarted(cause);
                     }
+                    self.gate.kill();
                 }
             }
         }

@@ -42,7 +42,7 @@ mod subprocess;
 mod supervisor;
 mod table;
 
-pub(crate) use launch::{Launch, Preparation, candidates};
+pub(crate) use launch::{Launch, Preparation, candidates, is_bare_name};
 pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE};
 
 pub use cause::Cause;

@@ -170,7 +170,7 @@ impl Range {
         let candidates: Vec<&ProcessEntry> = table
             .entries()
             .iter()
-            .filter(|entry| !entry.zombie && entry.start >= born && entry.pid != leader)
+            .filter(|entry| !entry.zombie && !entry.kernel && entry.start >= born && entry.pid != leader)
             .collect();
         let mut known: HashSet<i32> = HashSet::new();
         for entry in &candidates {

@@ -2,7 +2,7 @@
 
 use super::deadline::Deadlines;
 use super::exit;
-use super::launch::Preparation;
+use super::launch::{Preparation, is_bare_name};
 use super::live::Live;
 use super::spec::{Disposition, OnExpiry, SpawnSpec};
 use super::subprocess::Subprocess;
@@ -198,7 +198,8 @@ impl SubprocessService {
     /// When the handlers or the thread that waits for them cannot be installed.
     pub fn dispose_on_signals(&self) -> std::io::Result<SignalGuard> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let install = || signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        let mut signals = sys::above_standard_streams(install)??;
         let handle = signals.handle();
         let core = Arc::downgrade(&self.owner.core);
         let thread = sys::spawn_thread("shx-signals", move || {
@@ -359,7 +360,7 @@ impl Core {
         };
         let stopped = ranges.iter().filter(|live| live.dispose()).count();
         let longest = ranges.iter().map(|live| live.terms.grace).max().unwrap_or_default();
-        let bound = Instant::now().checked_add(longest + 2 * FORCED_WAIT);
+        let bound = Instant::now().checked_add(longest.saturating_add(2 * FORCED_WAIT));
         let (hung, ended) = self.wait_until_empty(bound);
         join(ended);
         self.deadlines.stop();
@@ -387,11 +388,9 @@ impl Core {
 
     /// The host is exiting.
     pub(super) fn kill_all_now(&self) {
-        let ranges: Vec<Arc<Live>> = match self.registry.try_lock() {
-            Ok(registry) => registry.live.values().map(|entry| Arc::clone(&entry.live)).collect(),
-            // Held by a thread that the exit has stopped, or may have: nothing can be known.
-            Err(_) => return,
-        };
+        let Some(registry) = exit::lock(&self.registry) else { return };
+        let ranges: Vec<Arc<Live>> = registry.live.values().map(|entry| Arc::clone(&entry.live)).collect();
+        drop(registry);
         for live in ranges {
             live.kill_now();
         }
@@ -439,7 +438,7 @@ fn check(spec: &SpawnSpec) -> Result<(), Error> {
     if program.is_empty() {
         return Err(Error::invalid("argv", "has an empty program name"));
     }
-    if path.is_relative() && path.components().count() != 1 || program == "." || program == ".." {
+    if path.is_relative() && !is_bare_name(program) {
         return Err(Error::invalid("argv", format!("names the program by the relative path {program:?}")));
     }
     let has_nul = |text: &OsString| text.as_encoded_bytes().contains(&0);

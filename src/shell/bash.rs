@@ -7,7 +7,7 @@ use crate::error::{Error, SpawnError, SpawnStage};
 use crate::output::{PrivateFile, SpillDir};
 use crate::process::{
     ANSWER_WINDOW, DRAIN_IDLE, Disposition, Input, Launch, OnExpiry, Preparation, SpawnSpec,
-    SubprocessService, candidates,
+    SubprocessService, candidates, is_bare_name,
 };
 use crate::sandbox::SandboxMode;
 use crate::sys;
@@ -108,7 +108,7 @@ impl BashExecutor {
         if config.shell.as_os_str().is_empty() {
             return Err(Error::invalid("shell", "is empty"));
         }
-        if config.shell.is_relative() && config.shell.components().count() != 1 {
+        if config.shell.is_relative() && !is_bare_name(config.shell.as_os_str()) {
             return Err(Error::invalid("shell", format!("is the relative path {:?}", config.shell)));
         }
         no_nul("shell", config.shell.as_os_str())?;
@@ -208,7 +208,9 @@ impl ShellExecutor for BashExecutor {
         };
         let (stdout, stderr) = (output(spec.stdout_max_bytes), output(spec.stderr_max_bytes));
         // `--` ends the shell's options: a command may begin with a dash.
-        let argv = vec![self.config.shell.clone().into(), "-c".into(), "--".into(), spec.command.clone()];
+        // And a bash that takes its surroundings for those of a remote shell daemon reads no start-up file.
+        let shell = self.config.shell.clone().into_os_string();
+        let argv = vec![shell, "--norc".into(), "-c".into(), "--".into(), spec.command.clone()];
         let mut order = SpawnSpec::new(argv, spec.workdir, spec.environment, stdout, spec.grace);
         order.stderr = stderr;
         order.stdin = match spec.stdin {
@@ -247,7 +249,7 @@ impl Preparation for BashPreparation {
             })?;
             // The shell reads the file into memory before it runs a word of it: stdin stays free, `$0` stays the same, and
             // messages name the same lines as for a short command.
-            let mut read = OsString::from("eval \"$(<");
+            let mut read = OsString::from("eval -- \"$(<");
             read.push(quoted(script.path().as_os_str()));
             read.push(")\"");
             if let Some(command) = launch.argv.last_mut() {

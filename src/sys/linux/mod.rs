@@ -4,4 +4,5 @@ mod pidfd;
 mod processes;
 
 pub(crate) use pidfd::PidFd;
+pub(in crate::sys) use pidfd::Told;
 pub(crate) use processes::{ProcessEntry, ProcessTable};

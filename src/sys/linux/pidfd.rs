@@ -22,6 +22,16 @@ struct PidfdInfo {
     exit_code: i32,
 }
 
+/// What a process descriptor tells of a process that has been reaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sys) enum Told {
+    /// Its wait status (since Linux 6.15).
+    Status(i32),
+    /// Nothing, at this moment or for ever: before 6.15 the kernel knows the question, but not this answer.
+    NotYet,
+    Never,
+}
+
 /// Readable in `poll` once the process has ended, reaped or not.
 #[derive(Debug)]
 pub(crate) struct PidFd(OwnedFd);
@@ -75,15 +85,20 @@ impl PidFd {
         check(i32::try_from(result).unwrap_or(-1)).map(drop)
     }
 
-    /// The wait status of a process that somebody else, or the kernel for an ignored SIGCHLD, has reaped. `None` where
-    /// the kernel does not tell (before Linux 6.15), or the process has not been reaped.
-    pub(in crate::sys) fn status_after_reap(&self) -> Option<i32> {
+    /// The wait status of a process that somebody else, or the kernel for an ignored SIGCHLD, has reaped.
+    pub(in crate::sys) fn status_after_reap(&self) -> Told {
         let mut info = PidfdInfo { mask: PIDFD_INFO_EXIT, ..PidfdInfo::default() };
         // The C libraries disagree about the request's type; its 32 bits are the same.
         let request = PIDFD_GET_INFO as _;
         // SAFETY: the request's size field is that of `info`, which is writable.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw mut info) };
-        (result == 0 && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+        let result = check(unsafe { libc::ioctl(self.0.as_raw_fd(), request, &raw mut info) });
+        match result {
+            Ok(_) if info.mask & PIDFD_INFO_EXIT != 0 => Told::Status(info.exit_code),
+            Ok(_) => Told::NotYet,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Told::NotYet,
+            // Before Linux 6.13 there is no such question, and a filter may forbid it.
+            Err(_) => Told::Never,
+        }
     }
 
     /// Kills through the number of a descriptor that is still being handed over by `clone`.

@@ -16,6 +16,8 @@ pub(crate) struct ProcessEntry {
     pub(crate) start: u64,
     /// Ended, and waiting to be reaped: it can do nothing any more.
     pub(crate) zombie: bool,
+    /// A thread of the kernel's, which nobody started.
+    pub(crate) kernel: bool,
 }
 
 /// The readings of one look at the table.
@@ -82,11 +84,20 @@ impl ProcessTable {
 
     /// Whether the environment the process was started with contains `text`. `false` where it may not be read.
     pub(crate) fn environment_contains(pid: i32, text: &[u8]) -> io::Result<bool> {
+        /// A process has no environment to show while it changes its program, and some have none at all.
+        const TRIES: usize = 20;
+        const PAUSE: Duration = Duration::from_micros(100);
         let mut block = Vec::new();
-        let read = gone_is_none(
-            File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut block)),
-        );
-        Ok(read?.is_some() && !text.is_empty() && block.windows(text.len()).any(|window| window == text))
+        for _ in 0..TRIES {
+            let read =
+                File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut block));
+            match gone_is_none(read)? {
+                Some(0) => std::thread::sleep(PAUSE),
+                Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
+                None => return Ok(false),
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -120,6 +131,9 @@ fn gone_is_none(read: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
+/// Of the kernel's sched.h.
+const PF_KTHREAD: u32 = 0x0020_0000;
+
 /// One line of proc_pid_stat(5). The name in parentheses may itself hold spaces and parentheses: fields are counted from
 /// the last one.
 fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
@@ -130,9 +144,12 @@ fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // From tty_nr, field 7, to starttime, field 22.
-    let start = fields.nth(15)?.parse().ok()?;
-    Some(ProcessEntry { pid, parent, group, session, start, zombie: matches!(state, "Z" | "X" | "x") })
+    // Past tty_nr and tpgid, fields 7 and 8.
+    let flags: u32 = fields.nth(2)?.parse().ok()?;
+    // From minflt, field 10, to starttime, field 22.
+    let start = fields.nth(12)?.parse().ok()?;
+    let zombie = matches!(state, "Z" | "X" | "x");
+    Some(ProcessEntry { pid, parent, group, session, start, zombie, kernel: flags & PF_KTHREAD != 0 })
 }
 
 /// The numbers handed out since a process got its own.
@@ -204,8 +221,15 @@ mod tests {
     fn a_name_full_of_parentheses_moves_no_field() {
         let line = b"7 (a) b) (c 1 2) S 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 0 0\n";
         let entry = parse(7, line).unwrap();
-        let expected =
-            ProcessEntry { pid: 7, parent: 3, group: 4, session: 5, start: 987_654, zombie: false };
+        let expected = ProcessEntry {
+            pid: 7,
+            parent: 3,
+            group: 4,
+            session: 5,
+            start: 987_654,
+            zombie: false,
+            kernel: false,
+        };
         assert_eq!(entry, expected);
         assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 1 0 0\n").unwrap().zombie);
         assert_eq!(parse(7, b"7 (x) S 3"), None);

@@ -8,6 +8,15 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) enum PidFd {}
 
+/// What a process descriptor tells of a process that has been reaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "nobody tells here")]
+pub(in crate::sys) enum Told {
+    Status(i32),
+    NotYet,
+    Never,
+}
+
 impl PidFd {
     pub(crate) fn open(_pid: i32) -> io::Result<PidFd> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -25,7 +34,7 @@ impl PidFd {
         match *self {}
     }
 
-    pub(in crate::sys) fn status_after_reap(&self) -> Option<i32> {
+    pub(in crate::sys) fn status_after_reap(&self) -> Told {
         match *self {}
     }
 
@@ -47,6 +56,7 @@ pub(crate) struct ProcessEntry {
     pub(crate) session: i32,
     pub(crate) start: u64,
     pub(crate) zombie: bool,
+    pub(crate) kernel: bool,
 }
 
 /// The process table, which is not read here: a range is its process group.

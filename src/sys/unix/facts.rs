@@ -36,6 +36,7 @@ fn limit(ask: impl FnOnce(*mut libc::rlimit) -> libc::c_int) -> io::Result<Limit
 #[cfg(target_os = "linux")]
 mod linux {
     use crate::sys::PidFd;
+    use crate::sys::linux::Told;
     use crate::sys::unix::fd::check;
     use crate::sys::unix::signal::with_all_blocked;
     use crate::sys::unix::wait;
@@ -65,8 +66,10 @@ mod linux {
     /// How a process ended, from its descriptor, after it has been reaped.
     pub(crate) fn pidfd_exit_info() -> io::Result<()> {
         let pidfd = brief_child(libc::CLONE_PIDFD)?.ok_or(io::Error::from(io::ErrorKind::Unsupported))?;
-        let status = PidFd::from_clone(pidfd)?.status_after_reap();
-        status.map(drop).ok_or(io::Error::from(io::ErrorKind::Unsupported))
+        match PidFd::from_clone(pidfd)?.status_after_reap() {
+            Told::Status(_) => Ok(()),
+            Told::NotYet | Told::Never => Err(io::Error::from(io::ErrorKind::Unsupported)),
+        }
     }
 
     /// A user namespace of this user's own.

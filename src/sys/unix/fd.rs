@@ -57,6 +57,20 @@ pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
+/// Runs `work` while the places of the standard streams are taken, so that descriptors which others make in it do not
+/// end up there.
+pub(crate) fn above_standard_streams<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    let mut taken = Vec::new();
+    loop {
+        let file = File::open("/dev/null")?;
+        if file.as_raw_fd() > 2 {
+            break;
+        }
+        taken.push(file);
+    }
+    Ok(work())
+}
+
 /// One read into the spare capacity of `buffer`, whose old contents are dropped. `Ok(0)` is the end of the stream.
 ///
 /// # Errors

@@ -1,11 +1,12 @@
 //! The leader: our own child, with the one rule that its number is never used once it may be somebody else's.
 
 use super::wait::{self, Exit, Waited};
-use super::{PidFd, Wake};
+use super::{PidFd, Told, Wake};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A child that leads its session and process group, from its birth to its reaping.
 ///
@@ -47,8 +48,18 @@ impl Leader {
     }
 
     fn look_behind_the_reaper(&self) -> Waited {
-        let status = self.pidfd.as_ref().and_then(PidFd::status_after_reap);
-        status.map_or(Waited::NotOurs, |status| Waited::Ended(wait::from_status(status), None))
+        /// The reaper takes the child away in one moment, and the status can be asked for in the next.
+        const TRIES: usize = 100;
+        const PAUSE: Duration = Duration::from_micros(100);
+        let Some(pidfd) = &self.pidfd else { return Waited::NotOurs };
+        for _ in 0..TRIES {
+            match pidfd.status_after_reap() {
+                Told::Status(status) => return Waited::Ended(wait::from_status(status), None),
+                Told::NotYet => std::thread::sleep(PAUSE),
+                Told::Never => break,
+            }
+        }
+        Waited::NotOurs
     }
 
     /// Gives the leader's number back, if it has ended. Called twice, or on a running leader, it does nothing.
@@ -73,8 +84,10 @@ impl Leader {
     pub(crate) fn signal_group(&self, signal: i32) -> io::Result<()> {
         if let Some(pidfd) = &self.pidfd {
             match pidfd.signal_group(signal) {
-                // Before Linux 6.9 the flag is unknown; a filter may refuse it.
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) => {}
+                // Before Linux 6.9 the flag is unknown, and a filter may refuse the call. Where EPERM is the members' own
+                // answer, the other call gives it again.
+                Err(error)
+                    if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) => {}
                 done => return done,
             }
         }

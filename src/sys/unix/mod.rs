@@ -16,11 +16,15 @@ mod wait;
 mod wake;
 
 #[cfg(target_os = "linux")]
+use super::linux::Told;
+#[cfg(target_os = "linux")]
 pub(crate) use super::linux::{PidFd, ProcessEntry, ProcessTable};
+#[cfg(not(target_os = "linux"))]
+use elsewhere::Told;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{PidFd, ProcessEntry, ProcessTable};
 pub(crate) use exit::{at_exit, process_id};
-pub(crate) use fd::{duplicate_std, open_null, read_spare, write_nonblocking};
+pub(crate) use fd::{above_standard_streams, duplicate_std, open_null, read_spare, write_nonblocking};
 pub(crate) use fs::{
     Dir, FileId, close, file_id, id_at, is_executable, open_regular, private_permissions, split_os_str,
     unlink_if_same,

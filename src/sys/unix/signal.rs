@@ -6,10 +6,9 @@ pub(crate) const SIGTERM: i32 = libc::SIGTERM;
 pub(crate) const SIGKILL: i32 = libc::SIGKILL;
 pub(crate) const SIGCONT: i32 = libc::SIGCONT;
 
-/// The signals with a handler or a choice of their own; 32 and 33 are the C library's.
+/// The signals with a disposition to reset, those that the C library keeps for itself included.
 pub(super) fn resettable() -> impl Iterator<Item = libc::c_int> {
-    (1..=highest())
-        .filter(|&number| number != libc::SIGKILL && number != libc::SIGSTOP && number != 32 && number != 33)
+    (1..=highest()).filter(|&number| number != libc::SIGKILL && number != libc::SIGSTOP)
 }
 
 fn highest() -> libc::c_int {

@@ -106,20 +106,13 @@ fn run(setup: &Setup<'_>) -> Report {
 /// Default dispositions first, the empty mask after them: in between, a signal of the terminal or of our own ladder would
 /// run a handler of the host in the host's memory.
 fn default_signals() {
+    // The kernel's own call, because the C library's refuses the two signals that it keeps for itself. The kernel's
+    // structure differs from system to system, but all of its zeroes are the default action everywhere.
+    let default = [0_usize; 16];
+    let none = std::ptr::null_mut::<libc::c_void>();
     for signal in resettable() {
-        let mut action = MaybeUninit::<libc::sigaction>::uninit();
-        // SAFETY: a null new action only asks; `action` is writable. A number the system does not have gives EINVAL.
-        if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
-            continue;
-        }
-        // SAFETY: the call has initialised it.
-        let mut action = unsafe { action.assume_init() };
-        if action.sa_sigaction != libc::SIG_DFL {
-            action.sa_sigaction = libc::SIG_DFL;
-            action.sa_flags = 0;
-            // SAFETY: `action` is initialised; the table is the child's own copy (no CLONE_SIGHAND).
-            unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
-        }
+        // SAFETY: `default` is larger than the structure; the table is the child's own copy (no CLONE_SIGHAND).
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), none, SIGSET_SIZE) };
     }
     let mut none = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set it is given.
@@ -127,6 +120,9 @@ fn default_signals() {
     // SAFETY: the set is initialised.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut()) };
 }
+
+/// The size of the kernel's signal set, in bytes.
+const SIGSET_SIZE: usize = if cfg!(any(target_arch = "mips", target_arch = "mips64")) { 16 } else { 8 };
 
 /// As execvp(3) walks `PATH`: a candidate that is missing or forbidden leads to the next, and "forbidden" is what is
 /// reported in the end if one was. No shell is tried for a file of unknown format.
@@ -136,12 +132,19 @@ fn exec(command: &Command) -> Report {
         // SAFETY: the path and both arrays end as execve wants, and outlive the call.
         unsafe { libc::execve(path.as_ptr(), command.argv.as_ptr(), command.envp.as_ptr()) };
         match errno() {
-            libc::ENOENT | libc::ENOTDIR => {}
+            _ if report.errno == libc::EACCES && is_missing(errno()) => {}
+            missing if is_missing(missing) => {
+                report = Report { step: Step::Exec, errno: missing, candidate: index }
+            }
             libc::EACCES => report = Report { step: Step::Exec, errno: libc::EACCES, candidate: index },
             other => return Report { step: Step::Exec, errno: other, candidate: index },
         }
     }
     report
+}
+
+fn is_missing(errno: i32) -> bool {
+    matches!(errno, libc::ENOENT | libc::ENOTDIR)
 }
 
 /// Since Linux 5.11, the flag of close_range(2) that marks instead of closing.

@@ -44,7 +44,10 @@ pub(super) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spa
         let error = io::Error::from_raw_os_error(refused);
         match refused {
             0 => return Ok(Spawned { leader: leader_of(pid, None) }),
-            libc::ENOENT | libc::ENOTDIR => {}
+            libc::ENOENT | libc::ENOTDIR if failure.error.raw_os_error() == Some(libc::EACCES) => {}
+            libc::ENOENT | libc::ENOTDIR => {
+                failure = SpawnFailure { step: Step::Exec, error, candidate: index }
+            }
             libc::EACCES => failure = SpawnFailure { step: Step::Exec, error, candidate: index },
             libc::EAGAIN | libc::ENOMEM | libc::ENOSYS | libc::EPERM => return Err(process(error)),
             _ => {
@@ -95,8 +98,7 @@ impl Attributes {
         // SAFETY: both are initialised.
         returned(unsafe { libc::posix_spawnattr_setsigmask(&raw mut attributes.0, &raw const set) })?;
         for signal in resettable() {
-            // SAFETY: the set is initialised; a number the system does not have is refused.
-            unsafe { libc::sigaddset(&raw mut set, signal) };
+            add(&mut set, signal);
         }
         // SAFETY: both are initialised.
         returned(unsafe { libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, &raw const set) })?;
@@ -104,6 +106,25 @@ impl Attributes {
         returned(unsafe { libc::posix_spawnattr_setflags(&raw mut attributes.0, flags()) })?;
         Ok(attributes)
     }
+}
+
+/// Adds a signal to the set; on Linux past the C library, which refuses the two signals that it keeps for itself, and
+/// would leave them ignored in the child.
+fn add(set: &mut libc::sigset_t, signal: libc::c_int) {
+    #[cfg(target_os = "linux")]
+    {
+        const BITS: usize = libc::c_ulong::BITS as usize;
+        let place = signal as usize - 1;
+        // SAFETY: the set is an array of such words, of 128 bits at least, and a signal is at most 64.
+        let word =
+            unsafe { &mut *std::ptr::from_mut(set).cast::<libc::c_ulong>().wrapping_add(place / BITS) };
+        *word |= 1 << (place % BITS);
+    }
+    #[cfg(not(target_os = "linux"))]
+    // SAFETY: the set is initialised; a number the system does not have is refused.
+    unsafe {
+        libc::sigaddset(set, signal)
+    };
 }
 
 fn flags() -> libc::c_short {
