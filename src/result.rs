@@ -128,7 +128,8 @@ pub struct RunResult {
     /// How many processes of the range were alive when the run settled: left running by a command that ended by itself,
     /// or not to be stopped by one that was cut short.
     pub survivors: usize,
-    /// Whether the command ended, or closed its input, before it had taken all of `stdin`.
+    /// Whether the command ended, or closed its input, before all of `stdin` was written to its pipe. What it left unread
+    /// in the pipe (64 KiB at most) is not seen. `false` for an input that the caller writes himself.
     pub stdin_truncated: bool,
     /// How the range was held together.
     pub containment: Containment,

@@ -66,6 +66,8 @@ struct State {
     /// Somebody is settling it: nobody else will, and nothing else can change it.
     settling: bool,
     outcome: Option<Settled>,
+    /// It settled with nobody left and nothing held.
+    empty: bool,
     /// The supervisor has let go of the range.
     over: bool,
     promotion: Promotion,
@@ -108,6 +110,8 @@ pub(super) struct Ending {
     pub(super) exit: Option<Exit>,
     pub(super) status_lost: bool,
     pub(super) usage: Option<ResourceUse>,
+    /// Nobody is left, and no stream is held.
+    pub(super) empty: bool,
     pub(super) pipes_held: bool,
     pub(super) survivors: usize,
     pub(super) stdin_truncated: bool,
@@ -176,21 +180,24 @@ impl Live {
 
     /// Disposal: cuts short what runs, and stops what a settled run has left. `false` when there is neither.
     pub(super) fn dispose(&self) -> bool {
-        let over = self.lock().over;
+        let nothing_left = {
+            let state = self.lock();
+            state.empty || state.over
+        };
         self.cut(Cause::Disposal);
         self.stop.store(true, Ordering::SeqCst);
         if self.pid().is_none() {
             self.gate.kill();
         }
         self.wake();
-        !over
+        !nothing_left
     }
 
     /// Stops what the leader left behind. `false` when it runs still, or when nothing is left.
     pub(super) fn kill_survivors(&self) -> bool {
         {
             let state = self.lock();
-            if !state.leader_ended || state.over {
+            if !state.leader_ended || state.empty || state.over {
                 return false;
             }
         }
@@ -373,6 +380,7 @@ impl Live {
     /// The process has ended as far as it ever will.
     pub(super) fn settle_ended(&self, ending: Ending) {
         let cause = self.latch.get().unwrap_or(Cause::Exit);
+        self.lock().empty = ending.empty;
         let killed = cause.is_cut() || matches!(ending.exit, Some(Exit::Signal(_)));
         let status = if killed { ProcessStatus::Killed } else { ProcessStatus::Completed };
         let outcome = if ending.status_lost {

@@ -501,6 +501,7 @@ impl Supervisor<'_> {
             exit,
             status_lost: matches!(self.leader, Leader::Lost),
             usage,
+            empty: self.gone,
             pipes_held: !self.sources.is_empty(),
             survivors,
             stdin_truncated,

@@ -2,7 +2,7 @@
 //!
 //! Whatever it does, it is gone after five minutes.
 
-#![allow(missing_docs, reason = "a program, not a library")]
+#![allow(unsafe_code, reason = "signals, forks and descriptors as the system has them")]
 
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
@@ -55,8 +55,7 @@ fn write(stream: &str, total: &str, chunks: &str, what: &str) -> io::Result<()> 
             return Ok(());
         }
         let size = size.clamp(1, total - written);
-        let chunk: Vec<u8> =
-            (written..written + size).map(|offset| period[offset % period.len()]).collect();
+        let chunk: Vec<u8> = (written..written + size).map(|offset| period[offset % period.len()]).collect();
         // SAFETY: the chunk is readable for its length.
         let count = unsafe { libc::write(descriptor, chunk.as_ptr().cast(), chunk.len()) };
         written += usize::try_from(count).map_err(|_| io::Error::last_os_error())?;

@@ -1,6 +1,6 @@
 //! What all tests share: executors to run in, gates that commands wait at, and looks at the process table.
 
-#![allow(dead_code, reason = "every test file uses its own part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "every test file uses its own part")]
 
 use shell_executor::{
     BashExecutor, Config, Disposition, ExecRequest, Execution, RunResult, ServiceConfig, ShellExecutor,
@@ -9,7 +9,7 @@ use shell_executor::{
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -129,13 +129,12 @@ impl Bed {
     }
 }
 
-/// The program that does what a shell cannot do exactly.
+/// The program that does what a shell cannot do exactly. `cargo test` builds it; for one test file alone, it is
+/// `cargo build --example test-child`.
 pub(crate) fn child() -> PathBuf {
-    let exe = std::env::current_exe().expect("the path of this program");
+    let exe = this_program();
     let profile = exe.parent().and_then(Path::parent).expect("target/<profile>/deps");
-    let child = profile.join("examples").join("test-child");
-    assert!(child.exists(), "{} is missing: cargo build --example test-child", child.display());
-    child
+    profile.join("examples").join("test-child")
 }
 
 /// The bytes that `test-child write … bytes` writes.
@@ -187,7 +186,8 @@ pub(crate) fn see(execution: &Execution, text: &str) {
     until(&format!("the command says {text:?}"), || observed.stdout.read_from(0).text.contains(text));
 }
 
-/// A FIFO: a command that says `read x <"$D/name"` waits there until it is opened.
+/// A FIFO: a command that says `read x <"$D/name"` waits there until it is opened. Each is good for one use: whoever came
+/// to the same one again could find the end of the first opening.
 pub(crate) struct Gate(PathBuf);
 
 impl Gate {
@@ -199,7 +199,7 @@ impl Gate {
 
     /// Waits until somebody stands at the gate, and lets him through.
     #[track_caller]
-    pub(crate) fn open(&self) {
+    pub(crate) fn open(self) {
         let mut gate = until_some("somebody waits at the gate", || {
             // Without a reader a FIFO does not open for writing, ENXIO.
             OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&self.0).ok()
@@ -295,16 +295,14 @@ pub(crate) fn is_alone(part: &str) -> bool {
 #[track_caller]
 pub(crate) fn run_alone(part: &str) {
     let output = alone(this_program(), part).output().expect("this program once more");
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{part}: {}\n{stdout}\n{stderr}", output.status);
     assert!(stdout.contains("1 passed"), "{part} did not run:\n{stdout}\n{stderr}");
 }
 
 /// Whether this process may do what only root may.
 pub(crate) fn is_root() -> bool {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0)
 }
 
 // --- files ---------------------------------------------------------------------------------------------------------

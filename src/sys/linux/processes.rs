@@ -83,18 +83,27 @@ impl ProcessTable {
     }
 
     /// Whether the environment the process was started with contains `text`. `false` where it may not be read.
+    ///
+    /// While a process changes its program it has neither an environment nor arguments to show: then it is asked again.
     pub(crate) fn environment_contains(pid: i32, text: &[u8]) -> io::Result<bool> {
-        /// A process has no environment to show while it changes its program, and some have none at all.
-        const TRIES: usize = 20;
+        const TRIES: usize = 200;
         const PAUSE: Duration = Duration::from_micros(100);
-        let mut block = Vec::new();
+        let mut has_arguments = false;
         for _ in 0..TRIES {
+            let mut block = Vec::new();
             let read =
                 File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut block));
             match gone_is_none(read)? {
-                Some(0) => std::thread::sleep(PAUSE),
+                Some(0) if has_arguments => return Ok(false),
+                Some(0) => {}
                 Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
                 None => return Ok(false),
+            }
+            // Arguments without an environment: it has none, unless it has got both since; so one more look decides.
+            has_arguments =
+                read_once(&format!("/proc/{pid}/cmdline"), &mut [0])?.is_some_and(|length| length > 0);
+            if !has_arguments {
+                std::thread::sleep(PAUSE);
             }
         }
         Ok(false)
