@@ -5,4 +5,4 @@ mod processes;
 
 pub(crate) use pidfd::PidFd;
 pub(in crate::sys) use pidfd::Told;
-pub(crate) use processes::{ProcessEntry, ProcessTable};
+pub(crate) use processes::ProcessTable;

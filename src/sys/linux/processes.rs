@@ -1,24 +1,10 @@
 //! The process table as `/proc` shows it: who is whose child, in which session, with what in the environment.
 
+use crate::sys::unix::ProcessEntry;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::sync::OnceLock;
 use std::time::Duration;
-
-/// One process, as of one reading of its `stat` file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessEntry {
-    pub(crate) pid: i32,
-    pub(crate) parent: i32,
-    pub(crate) group: i32,
-    pub(crate) session: i32,
-    /// When it started, in clock ticks since boot. With the pid it names a process for good: a reused number has another.
-    pub(crate) start: u64,
-    /// Ended, and waiting to be reaped: it can do nothing any more.
-    pub(crate) zombie: bool,
-    /// A thread of the kernel's, which nobody started.
-    pub(crate) kernel: bool,
-}
 
 /// The readings of one look at the table.
 #[derive(Debug)]

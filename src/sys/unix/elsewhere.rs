@@ -1,5 +1,6 @@
 //! What a Unix without Linux's process descriptors and `/proc` answers under the same names: that it has none.
 
+use super::ProcessEntry;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -45,18 +46,6 @@ impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match *self {}
     }
-}
-
-/// One process of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessEntry {
-    pub(crate) pid: i32,
-    pub(crate) parent: i32,
-    pub(crate) group: i32,
-    pub(crate) session: i32,
-    pub(crate) start: u64,
-    pub(crate) zombie: bool,
-    pub(crate) kernel: bool,
 }
 
 /// The process table, which is not read here: a range is its process group.

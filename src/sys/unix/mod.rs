@@ -2,6 +2,7 @@
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+mod entry;
 mod exit;
 pub(crate) mod facts;
 pub(super) mod fd;
@@ -18,11 +19,12 @@ mod wake;
 #[cfg(target_os = "linux")]
 use super::linux::Told;
 #[cfg(target_os = "linux")]
-pub(crate) use super::linux::{PidFd, ProcessEntry, ProcessTable};
+pub(crate) use super::linux::{PidFd, ProcessTable};
 #[cfg(not(target_os = "linux"))]
 use elsewhere::Told;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{PidFd, ProcessEntry, ProcessTable};
+pub(crate) use elsewhere::{PidFd, ProcessTable};
+pub(crate) use entry::ProcessEntry;
 pub(crate) use exit::{at_exit, process_id};
 pub(crate) use fd::{above_standard_streams, duplicate_std, open_null, read_spare, write_nonblocking};
 pub(crate) use fs::{
