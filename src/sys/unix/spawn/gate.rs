@@ -3,8 +3,10 @@
 use crate::sys::PidFd;
 #[cfg(target_os = "linux")]
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Mutex;
+#[cfg(target_os = "linux")]
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const AHEAD: u8 = 0;
 const PASSED: u8 = 1;
@@ -68,14 +70,10 @@ impl Gate {
     /// Takes the descriptor that `clone` left, if it left one.
     #[cfg(target_os = "linux")]
     pub(super) fn take_in_flight(&self) -> Option<OwnedFd> {
-        let _held = self.lock();
+        let _held = self.handover.lock().unwrap_or_else(PoisonError::into_inner);
         let raw = self.in_flight.swap(-1, Ordering::SeqCst);
         // SAFETY: the kernel made the number for this call of `clone`; the swap has made it ours alone.
         (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.handover.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
