@@ -35,7 +35,8 @@ pub enum Error {
     /// The abort token had fired before a process existed. Nothing was spawned.
     #[error("aborted before the command was started")]
     Aborted,
-    /// The service was disposed of before the command was started. Nothing was spawned.
+    /// The service was disposed of before the command was started, or is that of a process that has forked this one, or
+    /// the host is exiting. Nothing was spawned.
     #[error("the service has been disposed of")]
     Disposed,
     /// The command has ended, and nobody can tell how: SIGCHLD is ignored in this process, or another thread reaps every

@@ -3,7 +3,9 @@
 
 mod support;
 
-use shell_executor::{Cause, Disposal, Error, Execution, OnExpiry, ProcessStatus, ShellExecutor};
+use shell_executor::{
+    Cause, Disposal, Error, ExecRequest, Execution, OnExpiry, ProcessStatus, ShellExecutor,
+};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -170,12 +172,14 @@ fn dropping_the_last_reference_disposes() {
     let Bed { bash, service, dir } = bed;
     let second = service.clone();
     drop(service);
+    assert_eq!(execution.try_wait(), None, "a clone is the same service");
     drop(second);
-    assert_eq!(execution.try_wait(), None, "the executor refers to it");
-    drop(bash);
     assert!(with_argument(&nap).is_empty());
     assert_eq!(execution.try_wait(), Some(ProcessStatus::Killed));
     assert_eq!(execution.result().unwrap().cause, Some(Cause::Disposal));
+    // The executor has no part in the service's life.
+    let late = bash.run(bash.resolve(ExecRequest::new("true")).unwrap());
+    assert_eq!(late.unwrap_err(), Error::Disposed);
     drop(dir);
 }
 

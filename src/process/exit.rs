@@ -10,14 +10,14 @@ use std::time::Duration;
 static SERVICES: Mutex<Vec<Weak<Core>>> = Mutex::new(Vec::new());
 /// Set when the exit has begun: nothing is started any more.
 static EXITING: AtomicBool = AtomicBool::new(false);
-/// The process that registered the hook, and whether it could.
-static HOOK: OnceLock<(i32, bool)> = OnceLock::new();
+/// Whether the hook could be registered. A process that this one forks has it as well.
+static HOOK: OnceLock<bool> = OnceLock::new();
 
 /// Has the ranges of `core` killed when this process exits. The hook itself is registered once, with the first range of
 /// all.
 pub(super) fn register(core: &Arc<Core>) {
     // A process without room for one more hook runs its commands all the same; it only leaves them behind.
-    HOOK.get_or_init(|| (sys::process_id(), sys::at_exit(on_exit).is_ok()));
+    HOOK.get_or_init(|| sys::at_exit(on_exit).is_ok());
     let mut services = SERVICES.lock().unwrap_or_else(PoisonError::into_inner);
     services.retain(|service| service.strong_count() > 0);
     services.push(Arc::downgrade(core));
@@ -53,10 +53,6 @@ pub(super) fn patiently<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
 }
 
 extern "C" fn on_exit() {
-    // A child that the host forked runs its parent's hooks when it exits. The ranges are not its own.
-    if HOOK.get().is_none_or(|(owner, _)| *owner != sys::process_id()) {
-        return;
-    }
     EXITING.store(true, Ordering::SeqCst);
     // A panic would abort the host in the middle of its exit; there is nobody left to tell.
     let _ = std::panic::catch_unwind(|| {

@@ -157,7 +157,10 @@ impl Live {
 
     /// Cuts the execution short for `cause`, if nothing has ended it yet. `true` for the call that did.
     pub(super) fn cut(&self, cause: Cause) -> bool {
-        let won = self.latch.try_set(cause);
+        let won = {
+            let state = self.lock();
+            !state.settling && self.latch.try_set(cause)
+        };
         if won {
             self.carry_out(cause);
         }
@@ -169,7 +172,6 @@ impl Live {
     fn carry_out(&self, cause: Cause) {
         if self.gate.cancel() {
             self.settle_unstarted(cause);
-            self.gate.kill();
         }
         if self.pid().is_none() {
             // A start that hangs in the kernel is looked after once more: its child may not have existed just now.
@@ -363,7 +365,7 @@ impl Live {
     /// otherwise meanwhile.
     pub(super) fn fail(&self, error: Error) {
         let note = format!("spawn failed: {error}\n");
-        self.settle(ProcessStatus::Killed, Err(error), Some(note));
+        self.settle(false, ProcessStatus::Killed, Err(error), Some(note));
     }
 
     fn settle_unstarted(&self, cause: Cause) {
@@ -372,7 +374,7 @@ impl Live {
             Cause::Disposal => self.fail(Error::Disposed),
             Cause::Exit | Cause::Timeout | Cause::Kill => {
                 let result = self.result(cause, Ending::default());
-                self.settle(ProcessStatus::Killed, Ok(Arc::new(result)), None);
+                self.settle(false, ProcessStatus::Killed, Ok(Arc::new(result)), None);
             }
         }
     }
@@ -388,7 +390,7 @@ impl Live {
         } else {
             Ok(Arc::new(self.result(cause, ending)))
         };
-        self.settle(status, outcome, None);
+        self.settle(true, status, outcome, None);
     }
 
     fn result(&self, cause: Cause, ending: Ending) -> RunResult {
@@ -421,13 +423,25 @@ impl Live {
     /// Fixes the outcome, for the first who tries.
     ///
     /// The readers of output are told first: whoever has seen the result finds the note, and the end, in what he reads.
-    fn settle(&self, status: ProcessStatus, outcome: Result<Arc<RunResult>, Error>, note: Option<String>) {
+    fn settle(
+        &self,
+        started: bool,
+        status: ProcessStatus,
+        outcome: Result<Arc<RunResult>, Error>,
+        note: Option<String>,
+    ) {
         {
             let mut state = self.lock();
-            if state.settling {
+            // A process that exists is its supervisor's to settle.
+            if state.settling || (!started && state.pid.is_some()) {
                 return;
             }
             state.settling = true;
+        }
+        if !started {
+            // A child that hangs on its way to the command goes before anybody is told, so that it cannot start any more;
+            // and after the claim, so that its end is not taken for that of a process which had started.
+            self.gate.kill();
         }
         self.output.settle(note);
         let (subscription, ticket) = {
@@ -521,10 +535,10 @@ impl Timed for Live {
             }
             Due::HungStart => {
                 if self.pid().is_none() {
-                    // In this order: a child that is killed first could be taken for one that has started.
                     if let Some(cause) = self.latch.get().filter(|cause| cause.is_cut()) {
                         self.settle_unstarted(cause);
                     }
+                    // Settled before, it may have had no child yet.
                     self.gate.kill();
                 }
             }
@@ -538,7 +552,10 @@ impl OfferBackend for Live {
         let subscription = {
             let mut state = self.lock();
             // An abort looks at the promotion under the same lock before it tries the latch: one of the two comes first.
-            if !matches!(state.promotion, Promotion::Open { .. }) || self.latch.get().is_some() {
+            if !matches!(state.promotion, Promotion::Open { .. })
+                || state.settling
+                || self.latch.get().is_some()
+            {
                 return false;
             }
             state.promotion = Promotion::Accepted;
@@ -557,7 +574,7 @@ impl OfferBackend for Live {
                 return false;
             }
             state.promotion = Promotion::None;
-            self.latch.try_set(Cause::Timeout)
+            !state.settling && self.latch.try_set(Cause::Timeout)
         };
         if cut {
             self.carry_out(Cause::Timeout);
@@ -571,7 +588,7 @@ impl OnAbort for Live {
         let cut = {
             let state = self.lock();
             // A promoted command has left the token behind.
-            state.promotion != Promotion::Accepted && self.latch.try_set(Cause::Abort)
+            state.promotion != Promotion::Accepted && !state.settling && self.latch.try_set(Cause::Abort)
         };
         if cut {
             self.carry_out(Cause::Abort);

@@ -17,8 +17,12 @@
 //! | `Live::state` | outcome, promotion, the caller's pipe ends | nothing |
 //! | `Live::control` | the wake-up and the range, while a supervisor has them | nothing |
 //! | `Output` | the rings, cursors and the names of spill files | nothing |
-//! | `Deadlines` | the table of what is due | nothing |
+//! | `Deadlines::table` | what is due when | nothing |
+//! | `Deadlines::thread` | whether the thread runs; held while it is made, once | nothing |
 //! | `Core::registry` | the live ranges and the threads to join | nothing |
+//! | `exit::SERVICES` | whose ranges go with the host | nothing |
+//! | `SpillDir::state` | the handle of the directory | nothing |
+//! | `Gate::handover` | that a descriptor's number names what it named | nothing |
 //! | `Leader::reaped` | that the leader's number is its own | nothing |
 //! | `range::LEADERS` | which numbers lead a range | nothing |
 //! | `table::LOOKS` | who looks at the process table, and what the last look has seen | nothing |
@@ -43,11 +47,12 @@ mod supervisor;
 mod table;
 
 pub(crate) use launch::{Launch, Preparation, candidates, is_bare_name};
-pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE};
+pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE, LEAST_RELAY};
 
 pub use cause::Cause;
 pub use promotion::{OfferBackend, PromotionOffer};
 pub use reader::{Observed, OutputReader, ReadAt};
+pub(crate) use service::Entrance;
 pub use service::{Disposal, ServiceConfig, SignalGuard, SubprocessService};
 pub use spec::{Disposition, Input, OnExpiry, SpawnSpec};
 pub use subprocess::{OutputBytes, Subprocess};

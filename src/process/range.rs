@@ -6,31 +6,23 @@ use crate::sys::{self, Leader, PidFd, ProcessEntry, ProcessTable};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// One process of the range other than the leader, alive when it was looked at.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pid: i32,
-    start: u64,
-    in_group: bool,
-    /// Names the process for good. `None` where the kernel has no process descriptors, or none is free.
-    pidfd: Option<PidFd>,
+/// What a look at the range has found, the leader not counted.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    /// How many processes are alive.
+    pub(crate) count: usize,
+    /// Some of them, each readable when it has ended. When all of these have, another look finds the rest.
+    pub(crate) watched: Vec<PidFd>,
+    /// Whether one of them could not be named by a descriptor, so that it was neither signalled nor can be watched.
+    pub(crate) unnamed: bool,
+    /// Which they are: the number and the start.
+    ids: Vec<(i32, u64)>,
 }
 
-impl Member {
-    /// Becomes readable when the process has ended.
-    pub(crate) fn pidfd(&self) -> Option<&PidFd> {
-        self.pidfd.as_ref()
-    }
-
-    fn signal(&self, signal: i32) {
-        if let Some(pidfd) = &self.pidfd {
-            // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor when the ladder is over.
-            let _ = pidfd.signal(signal);
-        }
-    }
-}
+/// How many are watched at a time. Each takes a descriptor of the host's.
+const MOST_WATCHED: usize = 64;
 
 /// Why nobody can say who is in the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,19 +78,9 @@ impl Range {
         self.leader.reap();
     }
 
-    /// The living processes of the range, the leader not counted.
-    pub(crate) fn members(&self) -> Result<Vec<Member>, Unseen> {
-        let look = || -> io::Result<Vec<Member>> {
-            let mut members = Vec::new();
-            for entry in self.find()? {
-                members.extend(self.identify(entry)?);
-            }
-            Ok(members)
-        };
-        look().map_err(|error| match error.kind() {
-            io::ErrorKind::Unsupported => Unseen::NoTable,
-            _ => Unseen::NotNow,
-        })
+    /// The living processes of the range.
+    pub(crate) fn members(&self) -> Result<Members, Unseen> {
+        self.find().map(|found| self.visit(&found, &[]))
     }
 
     /// Sends each of `signals` to every process of the range, once, and gives the members it went to.
@@ -109,17 +91,40 @@ impl Range {
     /// # Errors
     ///
     /// When it was not seen who is in the range. The leader's group has been signalled all the same.
-    pub(crate) fn strike(&self, signals: &[i32]) -> Result<Vec<Member>, Unseen> {
-        let members = self.members();
+    pub(crate) fn strike(&self, signals: &[i32]) -> Result<Members, Unseen> {
+        let found = self.find();
         for &signal in signals {
             // ESRCH: the group is empty. EPERM: all of it belongs to somebody else; whoever is left is counted later.
             let _ = self.leader.signal_group(signal);
         }
-        let members = members?;
-        for member in members.iter().filter(|member| !member.in_group) {
-            signals.iter().for_each(|&signal| member.signal(signal));
+        found.map(|found| self.visit(&found, signals))
+    }
+
+    /// Takes hold of those found, one after the other, and signals each: a range of any size needs one free descriptor.
+    fn visit(&self, found: &[ProcessEntry], signals: &[i32]) -> Members {
+        let mut members = Members::default();
+        for entry in found {
+            let named = match self.identify(entry) {
+                Ok(Named::Gone) => continue,
+                Ok(Named::By(pidfd, group)) => Some((pidfd, group)),
+                Ok(Named::ByNumberOnly) | Err(_) => None,
+            };
+            members.count += 1;
+            members.ids.push((entry.pid, entry.start));
+            members.unnamed |= named.is_none();
+            let Some((pidfd, group)) = named else { continue };
+            for &signal in signals {
+                // The group has had its own already, and a second polite one could be one too many.
+                if group != self.leader.pid() || signal == sys::SIGKILL {
+                    // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor in the end.
+                    let _ = pidfd.signal(signal);
+                }
+            }
+            if members.watched.len() < MOST_WATCHED {
+                members.watched.push(pidfd);
+            }
         }
-        Ok(members)
+        members
     }
 
     /// Kills the range without waiting for anybody, looking again until a look finds nobody new: what a dying parent had
@@ -129,9 +134,17 @@ impl Range {
         const LOOKS: usize = 50;
         let mut killed = HashSet::new();
         for _ in 0..LOOKS {
-            let Ok(members) = self.strike(&[sys::SIGKILL]) else { return };
+            let members = match self.strike(&[sys::SIGKILL]) {
+                Ok(members) => members,
+                Err(Unseen::NoTable) => return,
+                // A descriptor may be free in a moment.
+                Err(Unseen::NotNow) => {
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+            };
             let before = killed.len();
-            killed.extend(members.iter().map(|member| (member.pid, member.start)));
+            killed.extend(members.ids);
             if killed.len() == before {
                 return;
             }
@@ -148,7 +161,14 @@ impl Range {
         }
     }
 
-    fn find(&self) -> io::Result<Vec<ProcessEntry>> {
+    fn find(&self) -> Result<Vec<ProcessEntry>, Unseen> {
+        self.search().map_err(|error| match error.kind() {
+            io::ErrorKind::Unsupported => Unseen::NoTable,
+            _ => Unseen::NotNow,
+        })
+    }
+
+    fn search(&self) -> io::Result<Vec<ProcessEntry>> {
         let leader = self.leader.pid();
         // Of a short-lived process the few latest numbers; otherwise the whole table, which others may be reading as well.
         let table = match ProcessTable::read_since(leader, self.started.elapsed())? {
@@ -198,21 +218,30 @@ impl Range {
     }
 
     /// Takes hold of the process that was found, if it is still the one with that number.
-    fn identify(&self, found: ProcessEntry) -> io::Result<Option<Member>> {
+    fn identify(&self, found: &ProcessEntry) -> io::Result<Named> {
         // The descriptor first, the comparison after it: what it names is then what was compared.
         let pidfd = match PidFd::open(found.pid) {
             Ok(pidfd) => Some(pidfd),
-            Err(error) if PidFd::is_no_process(&error) => return Ok(None),
+            Err(error) if PidFd::is_no_process(&error) => return Ok(Named::Gone),
             // Without descriptors nothing else tells a thread, which a look at the latest numbers finds too.
-            Err(_) if ProcessTable::is_thread(found.pid)? => return Ok(None),
+            Err(_) if ProcessTable::is_thread(found.pid)? => return Ok(Named::Gone),
             Err(_) => None,
         };
-        let now = ProcessTable::look(found.pid)?;
-        Ok(now.filter(|now| now.start == found.start && !now.zombie).map(|now| Member {
-            pid: now.pid,
-            start: now.start,
-            in_group: now.group == self.leader.pid(),
-            pidfd,
-        }))
+        let now = ProcessTable::look(found.pid)?.filter(|now| now.start == found.start && !now.zombie);
+        Ok(match (now, pidfd) {
+            (None, _) => Named::Gone,
+            (Some(now), Some(pidfd)) => Named::By(pidfd, now.group),
+            (Some(_), None) => Named::ByNumberOnly,
+        })
     }
+}
+
+/// How a process that was found can be spoken of.
+enum Named {
+    /// It has ended, or is no process.
+    Gone,
+    /// By its descriptor; and the group it is in.
+    By(PidFd, i32),
+    /// The kernel has no descriptors, or none is free: it cannot be signalled safely.
+    ByNumberOnly,
 }

@@ -4,7 +4,7 @@ use super::deadline::Deadlines;
 use super::exit;
 use super::launch::{Preparation, is_bare_name};
 use super::live::Live;
-use super::spec::{Disposition, OnExpiry, SpawnSpec};
+use super::spec::{Disposition, LEAST_RELAY, OnExpiry, SpawnSpec};
 use super::subprocess::Subprocess;
 use super::supervisor::{FORCED_WAIT, Job, LARGE, supervise};
 use crate::environment;
@@ -80,6 +80,18 @@ pub struct SubprocessService {
 #[derive(Debug)]
 struct Owner {
     core: Arc<Core>,
+}
+
+/// For executors: they run their commands in a service, and have no part in its life.
+#[derive(Debug, Clone)]
+pub(crate) struct Entrance {
+    core: Arc<Core>,
+}
+
+impl Entrance {
+    pub(crate) fn launch(&self, spec: SpawnSpec, preparation: Option<Box<dyn Preparation>>) -> Subprocess {
+        self.core.launch(spec, preparation)
+    }
 }
 
 impl Drop for Owner {
@@ -173,11 +185,12 @@ impl SubprocessService {
     /// result.
     #[must_use]
     pub fn execute(&self, spec: SpawnSpec) -> Subprocess {
-        self.launch(spec, None)
+        self.owner.core.launch(spec, None)
     }
 
-    pub(crate) fn launch(&self, spec: SpawnSpec, preparation: Option<Box<dyn Preparation>>) -> Subprocess {
-        self.owner.core.launch(spec, preparation)
+    /// A way into the service that does not keep it alive.
+    pub(crate) fn entrance(&self) -> Entrance {
+        Entrance { core: Arc::clone(&self.owner.core) }
     }
 
     /// Stops every range by the ladder, waits until each is gone or given up, joins every thread, and removes the spill
@@ -190,7 +203,7 @@ impl SubprocessService {
     }
 
     /// From now on SIGINT, SIGTERM and SIGHUP dispose of the service, and the host then dies of that signal as it would
-    /// have. Dropping the guard gives the signals back: to whoever else listens through the same signal registry, or to
+    /// have; one that the host ignores now stays ignored. Dropping the guard gives the signals back: to whoever else listens through the same signal registry, or to
     /// being ignored where nobody does.
     ///
     /// # Errors
@@ -198,7 +211,10 @@ impl SubprocessService {
     /// When the handlers or the thread that waits for them cannot be installed.
     pub fn dispose_on_signals(&self) -> std::io::Result<SignalGuard> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let install = || signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        // One that is ignored, as SIGHUP is below nohup, would not have ended the host.
+        let ours: Vec<i32> =
+            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !sys::is_ignored(signal)).collect();
+        let install = || signal_hook::iterator::Signals::new(ours);
         let mut signals = sys::above_standard_streams(install)??;
         let handle = signals.handle();
         let core = Arc::downgrade(&self.owner.core);
@@ -280,11 +296,16 @@ impl Core {
         let no =
             |what: &str, error| SpawnError::resources(&format!("cannot start {program:?}: {what}"), &error);
         live.arm_deadline().map_err(|error| no("no thread for its deadline", error))?;
-        let marker_id = format!("{}-{id:x}", self.identity);
+        // Of one length, so that no range's mark is the beginning of another's.
+        let marker_id = format!("{}-{id:016x}", self.identity);
         let outer = std::env::var(MARKER).map_or_else(|_| String::new(), |outer| outer + ":");
         let marker = (OsString::from(MARKER), format!("{outer}{marker_id}"));
         let job = Job { spec, preparation, marker, marker_id };
         self.at_exit.call_once(|| exit::register(self));
+        // Asked after the registration: an exit that began before it has not seen this service.
+        if exit::exiting() {
+            return Err(Error::Disposed);
+        }
         let (core, of_thread) = (Arc::clone(self), Arc::clone(live));
         let thread = sys::spawn_thread("shx-run", move || {
             let supervised =
@@ -388,6 +409,10 @@ impl Core {
 
     /// The host is exiting.
     pub(super) fn kill_all_now(&self) {
+        if self.process != sys::process_id() {
+            // A child that the host forked exits; the ranges are its parent's.
+            return;
+        }
         let Some(registry) = exit::lock(&self.registry) else { return };
         let ranges: Vec<Arc<Live>> = registry.live.values().map(|entry| Arc::clone(&entry.live)).collect();
         drop(registry);
@@ -427,9 +452,6 @@ fn limit(disposition: Disposition) -> usize {
         Disposition::Pipe | Disposition::Inherit => 0,
     }
 }
-
-/// The shortest unread buffer that a character fits into, whatever is unfinished before it.
-const LEAST_RELAY: usize = 16;
 
 /// R3, R4 and E9: what nothing can be run with.
 fn check(spec: &SpawnSpec) -> Result<(), Error> {

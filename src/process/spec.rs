@@ -44,9 +44,11 @@ pub enum Disposition {
         spill_max_bytes: Option<u64>,
     },
     /// Kept in memory until [`read_output`](crate::Execution::read_output) or a raw read has consumed it, `max_bytes` at
-    /// most: then the command waits for the reader, as in a shell pipeline. No byte is ever dropped.
+    /// most: then the command waits for the reader, as in a shell pipeline. No byte is dropped, except when the range is
+    /// given up while a process outside it still writes. What the leader has left in the pipe is taken when it ends,
+    /// whether or not the reader has made room.
     Relay {
-        /// How many unread bytes are kept before the command has to wait. Not zero.
+        /// How many unread bytes are kept before the command has to wait. At least 16.
         max_bytes: usize,
     },
     /// A pipe whose other end the caller takes from the handle. Nothing is collected.
@@ -120,6 +122,8 @@ impl SpawnSpec {
     }
 }
 
+/// The shortest buffer that a relayed stream can do with: a character fits into it, whatever is unfinished before it.
+pub(crate) const LEAST_RELAY: usize = 16;
 /// How long a held stream must be quiet to be given up, by default.
 pub(crate) const DRAIN_IDLE: Duration = Duration::from_millis(250);
 /// How long an offer stays open, by default.

@@ -10,6 +10,7 @@ use crate::result::{Containment, OutputRead, ProcessRead, ProcessStatus, RunResu
 use std::ffi::OsString;
 use std::fs::File;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// One process and its range, live or settled.
@@ -166,10 +167,10 @@ impl Subprocess {
         self.live.kill_survivors()
     }
 
-    /// Blocks until nothing of the range is left and its streams are closed, or the time is over (`None`: for ever).
-    /// `true` when nothing is left.
+    /// Blocks until nothing of the range is left and its streams are closed, what is left was given up after it had been
+    /// asked to be stopped, or the time is over (`None`: for ever). `true` when nothing is left.
     pub fn wait_range(&self, timeout: Option<Duration>) -> bool {
-        self.live.wait_over(until(timeout))
+        self.live.wait_over(until(timeout)) && self.live.unstopped.load(Ordering::SeqCst) == 0
     }
 
     /// Blocks until the process has outrun its deadline under [`OnExpiry::Offer`](crate::OnExpiry::Offer), and gives the
@@ -190,8 +191,9 @@ impl Subprocess {
         self.take(|pipes| &mut pipes.stdin)
     }
 
-    /// The other end of stdout's [`Disposition::Pipe`](crate::Disposition::Pipe), once. Blocks until the process has
-    /// started. `None` without such a pipe, when it was taken, and when the whole range has ended.
+    /// The other end of stdout's [`Disposition::Pipe`](crate::Disposition::Pipe), once; also after the process has ended,
+    /// with what it left in the pipe. Blocks until the process has started. `None` without such a pipe, and when it was
+    /// taken. Not taken, its descriptor lives as long as a handle of the process.
     #[must_use]
     pub fn take_stdout(&self) -> Option<File> {
         self.take(|pipes| &mut pipes.stdout)

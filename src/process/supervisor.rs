@@ -3,11 +3,11 @@
 use super::cause::Cause;
 use super::launch::{Launch, Preparation};
 use super::live::{Ending, Live, Pipes};
-use super::range::{Member, Range, Unseen};
+use super::range::{Members, Range, Unseen};
 use super::spec::{Disposition, Input, SpawnSpec};
 use crate::error::Error;
 use crate::output::{Collector, OutputStream, PrivateFile, SpillDir};
-use crate::sys::{self, Exit, Interest, Pipe, PollSet, ResourceUse, Stdio, Waited, Wake};
+use crate::sys::{self, Exit, Interest, PidFd, Pipe, PollSet, ResourceUse, Stdio, Waited, Wake};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -79,11 +79,11 @@ fn start<'a>(
         ladder: Ladder::Foot,
         watched: Vec::new(),
         left: 0,
+        unseen: false,
         recheck: None,
         drain: None,
         settled: false,
         gone: false,
-        giving_up: false,
         stdin_refused: false,
         buffer: Vec::new(),
         poll: PollSet::default(),
@@ -175,7 +175,10 @@ struct Source {
     /// How many unread bytes may wait for a reader; `None` for a stream that never waits.
     relay: Option<u64>,
     full_reads: u32,
-    large: bool,
+    /// How much is read at a time: as much as the pipe holds.
+    buffer: usize,
+    /// A larger pipe was asked for and not given.
+    refused: bool,
     small_reads: u32,
     last_read: Option<Instant>,
     nap_until: Option<Instant>,
@@ -188,41 +191,34 @@ impl Source {
             collector,
             relay,
             full_reads: 0,
-            large: false,
+            buffer: BUFFER,
+            refused: false,
             small_reads: 0,
             last_read: None,
             nap_until: None,
         }
     }
 
-    /// How much may be read now; 0 while the reader is behind.
-    fn room(&self, live: &Live) -> usize {
+    /// How much may be read now, with so much to spare; 0 while the reader is behind.
+    fn room(&self, live: &Live, spare: u64) -> usize {
         let Some(limit) = self.relay else { return usize::MAX };
-        let room = limit.saturating_sub(live.output.unread(self.collector.channel()));
+        let room = limit.saturating_add(spare).saturating_sub(live.output.unread(self.collector.channel()));
         usize::try_from(room).unwrap_or(usize::MAX)
     }
 
     /// Learns from the size and time of a read what kind of stream this is.
     fn note_read(&mut self, got: usize, asked: usize, now: Instant) {
-        if got == asked && asked >= BUFFER {
-            self.full_reads += 1;
-            if self.full_reads >= BUSY_READS && !self.large {
-                // Refused or not, the question is asked once.
-                self.large = true;
-                if !sys::grow_pipe(self.fd.as_fd(), LARGE) {
-                    self.full_reads = 0;
-                }
-            }
+        let full = got == asked && asked >= BUFFER;
+        self.full_reads = if full { self.full_reads.saturating_add(1) } else { 0 };
+        if self.full_reads >= BUSY_READS && self.buffer == BUFFER && !self.refused {
+            // Refused, it is not asked again: memory for pipes is rationed.
+            self.refused = !sys::grow_pipe(self.fd.as_fd(), LARGE);
+            self.buffer = if self.refused { BUFFER } else { LARGE };
         }
         let soon = self.last_read.is_some_and(|last| now.duration_since(last) < TRICKLE_GAP + NAP);
-        self.small_reads = if soon && got < SMALL_READ { self.small_reads + 1 } else { 0 };
+        self.small_reads = if soon && got < SMALL_READ { self.small_reads.saturating_add(1) } else { 0 };
         self.nap_until = (self.small_reads >= TRICKLE_READS).then(|| now + NAP);
         self.last_read = Some(now);
-    }
-
-    /// The buffer that suits the pipe.
-    fn buffer_size(&self) -> usize {
-        if self.large && self.full_reads >= BUSY_READS { LARGE } else { BUFFER }
     }
 }
 
@@ -277,9 +273,11 @@ struct Supervisor<'a> {
     leader: Leader,
     ladder: Ladder,
     /// Members of the range whose end is waited for. Another look at the range is taken when all of them are gone.
-    watched: Vec<Member>,
+    watched: Vec<PidFd>,
     /// How many the last look has found.
     left: usize,
+    /// The last look failed: who is left is not known.
+    unseen: bool,
     /// For members that cannot be watched, on kernels without process descriptors: when to look again, and the pause
     /// after that.
     recheck: Option<(Instant, Duration)>,
@@ -287,8 +285,6 @@ struct Supervisor<'a> {
     settled: bool,
     /// It settled with nobody left: there is nothing more to look for.
     gone: bool,
-    /// The streams are read for the last time before the settlement, whoever is behind.
-    giving_up: bool,
     /// The command closed its input before it had taken it all.
     stdin_refused: bool,
     buffer: Vec<u8>,
@@ -347,14 +343,8 @@ impl Supervisor<'_> {
     /// Signals the range, and waits from now on for the end of whom it reached.
     fn strike(&mut self, signals: &[i32], now: Instant) {
         self.recheck = None;
-        match self.range.strike(signals) {
-            Ok(members) => self.watch(members, now),
-            Err(Unseen::NoTable) => self.watched.clear(),
-            Err(Unseen::NotNow) => {
-                self.watched.clear();
-                self.look_again_later(now);
-            }
-        }
+        let struck = self.range.strike(signals);
+        self.watch(struck, now);
     }
 
     fn climb(&mut self, now: Instant) {
@@ -372,10 +362,8 @@ impl Supervisor<'_> {
                 if self.is_empty(now) {
                     self.ladder = Ladder::Top;
                 } else if now >= until {
-                    // Unseen this time, those seen last are as good as known.
-                    if let Ok(members) = self.range.members() {
-                        self.watch(members, now);
-                    }
+                    let members = self.range.members();
+                    self.watch(members, now);
                     self.ladder = Ladder::Top;
                 }
             }
@@ -404,41 +392,43 @@ impl Supervisor<'_> {
             Ladder::Forced(_) => self.range.strike(&[sys::SIGKILL]),
             Ladder::Foot | Ladder::Polite(_) | Ladder::Top => self.range.members(),
         };
-        let members = match found {
-            Ok(members) => members,
-            Err(Unseen::NoTable) => {
-                // The group is all there is. Whoever is left of it goes without a grace, once the streams say that nobody
-                // works any more.
-                let quiet = self.sources.is_empty() || !matches!(self.ladder, Ladder::Polite(_));
-                if quiet && !matches!(self.ladder, Ladder::Foot) {
-                    self.range.kill_at_once();
-                }
-                return quiet;
+        if let Err(Unseen::NoTable) = found {
+            // The group is all there is. Whoever is left of it goes without a grace, once the streams say that nobody works
+            // any more.
+            let quiet = self.sources.is_empty() || !matches!(self.ladder, Ladder::Polite(_));
+            if quiet && !matches!(self.ladder, Ladder::Foot) {
+                self.range.kill_at_once();
             }
-            Err(Unseen::NotNow) => {
-                self.look_again_later(now);
-                return false;
-            }
-        };
-        if members.is_empty() {
-            self.left = 0;
-            self.recheck = None;
-            return true;
+            return quiet;
         }
-        self.watch(members, now);
-        false
+        self.watch(found, now);
+        self.left == 0 && !self.unseen
     }
 
-    /// Waits for the end of all these.
-    fn watch(&mut self, members: Vec<Member>, now: Instant) {
-        self.left = members.len();
-        self.watched = members;
-        self.watched.retain(|member| member.pidfd().is_some());
-        if self.watched.len() < self.left {
+    /// Waits for the end of those found.
+    fn watch(&mut self, found: Result<Members, Unseen>, now: Instant) {
+        self.unseen = matches!(found, Err(Unseen::NotNow));
+        let again = match found {
+            Ok(members) => {
+                self.left = members.count;
+                self.watched = members.watched;
+                members.unnamed || (self.watched.is_empty() && self.left > 0)
+            }
+            Err(_) => {
+                self.watched.clear();
+                self.unseen
+            }
+        };
+        if again {
             self.look_again_later(now);
         } else {
             self.recheck = None;
         }
+    }
+
+    /// How many are left, as far as it is known: one at least where nobody could look.
+    fn still_left(&self) -> usize {
+        self.left.max(usize::from(self.unseen)) + usize::from(!self.leader_has_ended())
     }
 
     fn look_again_later(&mut self, now: Instant) {
@@ -476,22 +466,27 @@ impl Supervisor<'_> {
         if !self.leader_has_ended() && !matches!(self.ladder, Ladder::Top) {
             return;
         }
+        let drain = *self.drain.get_or_insert(Drain { since: now, quiet_since: now });
         if !self.sources.is_empty() {
-            let drain = *self.drain.get_or_insert(Drain { since: now, quiet_since: now });
             if self.drain_bound(drain).is_none_or(|bound| now < bound) {
                 return;
             }
             self.read_what_is_there();
         }
         // Everybody found is watched from now on, so the next look is taken when they are gone.
-        let empty = if matches!(self.ladder, Ladder::Foot) { self.is_empty(now) } else { self.left == 0 };
-        let survivors = self.left + usize::from(!self.leader_has_ended());
+        let empty =
+            if matches!(self.ladder, Ladder::Foot) { self.is_empty(now) } else { self.still_left() == 0 };
+        if self.unseen && self.whole_bound(drain).is_none_or(|bound| now < bound) {
+            // Who is left is a fact of the result: it is asked again, for as long as a held stream would be waited for.
+            return;
+        }
+        let survivors = self.still_left();
         let stdin_truncated = self.feed.take().is_some() || self.stdin_refused;
         let (exit, usage) = match self.leader {
             Leader::Ended(exit, usage) => (Some(exit), usage),
             Leader::Running | Leader::Lost => (None, None),
         };
-        if empty && self.leader_has_ended() && self.sources.is_empty() {
+        if empty && self.sources.is_empty() {
             // Before the outcome is told: who has it finds no zombie.
             self.range.reap();
             self.gone = true;
@@ -508,16 +503,18 @@ impl Supervisor<'_> {
         });
     }
 
-    /// When held streams are given up: quiet for long enough, or the whole time is over. `None` while only the reader of
-    /// a relayed stream keeps it from ending.
+    /// When held streams are given up: quiet for long enough, or the whole time is over. At once when all is to be stopped;
+    /// `None` for never, where the terms are longer than the clock can express.
     fn drain_bound(&self, drain: Drain) -> Option<Instant> {
-        let ending = self.live.stop_asked() || self.live.latch.get().is_some_and(Cause::is_cut);
-        if !ending && self.sources.iter().any(|source| source.room(self.live) == 0) {
-            return None;
+        if self.live.stop_asked() {
+            return Some(drain.since);
         }
-        let whole = drain.since.checked_add(self.live.terms.grace);
         let quiet = drain.quiet_since.checked_add(self.live.terms.drain_idle);
-        [whole, quiet].into_iter().flatten().min()
+        [self.whole_bound(drain), quiet].into_iter().flatten().min()
+    }
+
+    fn whole_bound(&self, drain: Drain) -> Option<Instant> {
+        drain.since.checked_add(self.live.terms.grace)
     }
 
     /// Whether there is nothing left to do.
@@ -528,11 +525,12 @@ impl Supervisor<'_> {
         match self.ladder {
             Ladder::Polite(_) | Ladder::Forced(_) => false,
             Ladder::Top if self.live.stop_asked() => {
-                let left = self.left + usize::from(!self.leader_has_ended());
-                self.live.unstopped.store(left, std::sync::atomic::Ordering::SeqCst);
+                self.live.unstopped.store(self.still_left(), std::sync::atomic::Ordering::SeqCst);
                 true
             }
-            Ladder::Top if self.left == 0 && self.leader_has_ended() => true,
+            Ladder::Top if self.still_left() == 0 => {
+                self.sources.is_empty() || self.live.latch.get().is_some_and(Cause::is_cut)
+            }
             Ladder::Top => {
                 // Some could not be stopped. They are watched as survivors are, and may be tried again.
                 self.ladder = Ladder::Foot;
@@ -569,16 +567,18 @@ impl Supervisor<'_> {
         let blind = (self.blind && !self.leader_has_ended()).then(|| now + BLIND_PAUSE);
         let mut due = [self.next_due(), blind].into_iter().flatten().min();
         let mut slots = [None; 2];
+        let spare = self.spare();
         for (slot, source) in slots.iter_mut().zip(&mut self.sources) {
             match source.nap_until.take().filter(|&until| until > now) {
                 Some(until) => due = Some(due.map_or(until, |due| due.min(until))),
-                None if source.room(self.live) == 0 => {}
+                None if source.room(self.live, spare) == 0 => {}
                 None => *slot = Some(self.poll.add(source.fd.as_fd(), Interest::Readable)),
             }
         }
-        let first_watched = self.watched.iter().filter_map(Member::pidfd).take(MOST_WATCHED);
-        let watched: Vec<usize> =
-            first_watched.map(|pidfd| self.poll.add(pidfd.as_fd(), Interest::Readable)).collect();
+        let first_watched = self.poll.len();
+        for pidfd in &self.watched {
+            self.poll.add(pidfd.as_fd(), Interest::Readable);
+        }
         if self.poll.wait(due.map(|due| due.saturating_duration_since(now))).is_err() {
             // No memory, or more descriptors than the host's limit has become since: every descriptor is tried, which
             // none of them minds, and that not too often.
@@ -600,12 +600,11 @@ impl Supervisor<'_> {
         if leader.is_none_or(|slot| self.poll.ready(slot)) {
             self.look_at_leader();
         }
-        let mut slot = 0;
+        let mut slot = first_watched;
         let poll = &self.poll;
         self.watched.retain(|_| {
-            let ended = watched.get(slot).is_some_and(|&slot| poll.ready(slot));
             slot += 1;
-            !ended
+            !poll.ready(slot - 1)
         });
     }
 
@@ -615,25 +614,31 @@ impl Supervisor<'_> {
             Ladder::Polite(until) | Ladder::Forced(until) => Some(until),
             Ladder::Foot | Ladder::Top => None,
         };
-        let drain = self
-            .drain
-            .filter(|_| !self.settled && ladder.is_none())
-            .and_then(|drain| self.drain_bound(drain));
+        let unsettled = self.drain.filter(|_| !self.settled && ladder.is_none());
+        let drain = unsettled
+            .and_then(|drain| if self.unseen { self.whole_bound(drain) } else { self.drain_bound(drain) });
         // Only where the answer would change something: otherwise it is asked when it does.
-        let matters = self.leader_has_ended() && (self.sources.is_empty() || ladder.is_some());
+        let matters = self.leader_has_ended() && (self.sources.is_empty() || ladder.is_some() || self.unseen);
         let recheck = self.recheck.map(|(at, _)| at).filter(|_| matters);
         [ladder, drain, recheck].into_iter().flatten().min()
     }
 
+    /// What a relayed stream may exceed its limit by: once the leader has ended, what it left in the pipe, which is as much
+    /// as a pipe holds. So an absent reader keeps nobody from settling, and loses nothing.
+    fn spare(&self) -> u64 {
+        if self.drain.is_some() && !self.settled { LARGE as u64 } else { 0 }
+    }
+
     /// One read of one source. A source that has ended is taken away.
     fn read(&mut self, index: usize) {
+        let spare = self.spare();
         let source = &mut self.sources[index];
-        let size = source.buffer_size();
+        let size = source.buffer;
         if self.buffer.capacity() < size {
             // What was in it has been taken; a new one is cheaper than a grown copy.
             self.buffer = Vec::with_capacity(size);
         }
-        let asked = if self.giving_up { size } else { source.room(self.live).min(size) };
+        let asked = source.room(self.live, spare).min(size);
         match sys::read_spare(source.fd.as_fd(), &mut self.buffer, asked) {
             Ok(0) if asked > 0 => self.end_source(index),
             Ok(got) => {
@@ -656,9 +661,7 @@ impl Supervisor<'_> {
     }
 
     /// Takes what the pipes hold at this moment, as much as fits into one, so that giving up loses nothing written before.
-    /// For a relayed stream whose reader is behind, the ring has room for that much more.
     fn read_what_is_there(&mut self) {
-        self.giving_up = true;
         for index in (0..self.sources.len()).rev() {
             for _ in 0..LARGE / BUFFER {
                 let before = self.sources.len();
@@ -670,7 +673,6 @@ impl Supervisor<'_> {
                 }
             }
         }
-        self.giving_up = false;
     }
 
     fn write(&mut self) {
@@ -693,5 +695,3 @@ const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// The pause between two looks at a leader whose end nothing tells of.
 const BLIND_PAUSE: Duration = Duration::from_millis(20);
-/// How many members are waited for at a time; when they are gone, another look finds the rest.
-const MOST_WATCHED: usize = 64;

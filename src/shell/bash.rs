@@ -6,8 +6,8 @@ use crate::environment::{Block, EnvEntry, Scrub, check_managed_name, check_name,
 use crate::error::{Error, SpawnError, SpawnStage};
 use crate::output::{PrivateFile, SpillDir};
 use crate::process::{
-    ANSWER_WINDOW, DRAIN_IDLE, Disposition, Input, Launch, OnExpiry, Preparation, SpawnSpec,
-    SubprocessService, candidates, is_bare_name,
+    ANSWER_WINDOW, DRAIN_IDLE, Disposition, Entrance, Input, LEAST_RELAY, Launch, OnExpiry, Preparation,
+    SpawnSpec, SubprocessService, candidates, is_bare_name,
 };
 use crate::sandbox::SandboxMode;
 use crate::sys;
@@ -79,12 +79,13 @@ impl Default for Config {
 /// ```
 #[derive(Debug, Clone)]
 pub struct BashExecutor {
-    service: SubprocessService,
+    service: Entrance,
     config: Config,
 }
 
 impl BashExecutor {
-    /// An executor whose commands run in `service`.
+    /// An executor whose commands run in `service`. It does not keep the service alive: when that has been disposed of, or
+    /// its last handle dropped, what is executed fails with [`Error::Disposed`].
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl BashExecutor {
             return Err(Error::invalid("shell", format!("is the relative path {:?}", config.shell)));
         }
         no_nul("shell", config.shell.as_os_str())?;
-        Ok(BashExecutor { service: service.clone(), config })
+        Ok(BashExecutor { service: service.entrance(), config })
     }
 
     /// The configuration.
@@ -181,11 +182,16 @@ impl ShellExecutor for BashExecutor {
         }
         let environment = self.environment(&request)?;
         let config = &self.config;
+        let stdout_max_bytes = request.stdout_max_bytes.unwrap_or(config.output_max_bytes);
+        if request.backpressure && stdout_max_bytes.min(config.output_max_bytes) < LEAST_RELAY {
+            let field = if stdout_max_bytes < LEAST_RELAY { "stdout_max_bytes" } else { "output_max_bytes" };
+            return Err(Error::invalid(field, format!("is below {LEAST_RELAY}, too small for backpressure")));
+        }
         Ok(ExecSpec {
             workdir: self.workdir(request.workdir)?,
             timeout: request.timeout.unwrap_or(config.default_timeout).min(config.max_timeout),
             on_expiry: request.on_expiry,
-            stdout_max_bytes: request.stdout_max_bytes.unwrap_or(config.output_max_bytes),
+            stdout_max_bytes,
             stderr_max_bytes: config.output_max_bytes,
             spill_max_bytes: config.spill_max_bytes,
             grace: config.grace,

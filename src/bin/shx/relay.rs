@@ -47,7 +47,7 @@ fn pass_on(
             let (bytes, _) = execution.read_stream(from);
             if let Err(error) = to.write(&bytes) {
                 // Nobody wants its output: it goes as it would at the next write of its own.
-                execution.kill();
+                let _ = execution.kill() || execution.kill_survivors();
                 return Err(error);
             }
             if settled || !news {

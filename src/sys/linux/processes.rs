@@ -141,9 +141,12 @@ fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
     let session = fields.next()?.parse().ok()?;
     // Past tty_nr and tpgid, fields 7 and 8.
     let flags: u32 = fields.nth(2)?.parse().ok()?;
-    // From minflt, field 10, to starttime, field 22.
-    let start = fields.nth(12)?.parse().ok()?;
-    let zombie = matches!(state, "Z" | "X" | "x");
+    // From minflt, field 10, to num_threads, field 20.
+    let threads: u32 = fields.nth(10)?.parse().ok()?;
+    // Past itrealvalue, field 21.
+    let start = fields.nth(1)?.parse().ok()?;
+    // A process whose first thread has ended says the same, and goes on with the others.
+    let zombie = matches!(state, "Z" | "X" | "x") && threads <= 1;
     Some(ProcessEntry { pid, parent, group, session, start, zombie, kernel: flags & PF_KTHREAD != 0 })
 }
 
@@ -227,6 +230,8 @@ mod tests {
         };
         assert_eq!(entry, expected);
         assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 1 0 0\n").unwrap().zombie);
+        assert!(!parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().zombie);
+        assert!(parse(7, b"7 (x) S 3 4 5 0 -1 2129984 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().kernel);
         assert_eq!(parse(7, b"7 (x) S 3"), None);
         assert_eq!(parse(7, b""), None);
     }

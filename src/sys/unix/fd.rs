@@ -49,7 +49,7 @@ pub(in crate::sys) unsafe fn adopt(raw: RawFd) -> io::Result<OwnedFd> {
 
 /// Makes reads and writes through `fd` return at once. The other end of a pipe is not affected: each end has an open
 /// file description of its own.
-pub(super) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+pub(in crate::sys) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: F_GETFL takes no pointer, and `fd` is open.
     let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
     // SAFETY: F_SETFL takes an integer, and `fd` is open.

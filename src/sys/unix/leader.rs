@@ -37,14 +37,12 @@ impl Leader {
     /// How the leader ended, without reaping it. Where somebody else has reaped it, what the process descriptor still
     /// tells (since Linux 6.15); [`Waited::NotOurs`] when nobody tells any more.
     pub(crate) fn look(&self) -> io::Result<Waited> {
-        let reaped = self.lock();
-        if *reaped {
-            return Ok(Waited::NotOurs);
-        }
-        match wait::look(self.pid, false)? {
-            Waited::NotOurs => Ok(self.look_behind_the_reaper()),
-            seen => Ok(seen),
-        }
+        let seen = {
+            let reaped = self.lock();
+            if *reaped { Waited::NotOurs } else { wait::look(self.pid, false)? }
+        };
+        // The descriptor needs no number, so this waits without the lock.
+        Ok(if seen == Waited::NotOurs { self.look_behind_the_reaper() } else { seen })
     }
 
     fn look_behind_the_reaper(&self) -> Waited {

@@ -23,6 +23,11 @@ impl PollSet {
         self.entries.clear();
     }
 
+    /// How many descriptors there are: the slot of the next.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Adds one descriptor, and gives the slot to ask [`ready`](PollSet::ready) about.
     pub(crate) fn add(&mut self, fd: BorrowedFd<'_>, interest: Interest) -> usize {
         let events = match interest {

@@ -18,6 +18,18 @@ fn highest() -> libc::c_int {
     return 31;
 }
 
+/// Whether this process ignores the signal.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: a null new action only asks; `action` is writable.
+    if unsafe { libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) } != 0 {
+        return false;
+    }
+    // SAFETY: the call has initialised it.
+    let action = unsafe { action.assume_init() };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Runs `work` with every signal blocked in this thread, so that what it starts inherits the full mask.
 pub(super) fn with_all_blocked<T>(work: impl FnOnce() -> T) -> T {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();

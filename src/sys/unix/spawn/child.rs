@@ -6,7 +6,8 @@
 use super::{Command, Gate, Step, is_empty};
 use crate::sys::unix::signal::resettable;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// All that the child reads, prepared by the parent.
 pub(super) struct Setup<'a> {
@@ -14,11 +15,32 @@ pub(super) struct Setup<'a> {
     stdio: [RawFd; 3],
     gate: &'a Gate,
     report: RawFd,
+    /// Where the kernel leaves the number of the child's process descriptor, before the child runs.
+    pidfd: AtomicI32,
+    /// Set by the child: what it writes is seen by the parent.
+    shared: AtomicBool,
 }
 
 impl<'a> Setup<'a> {
     pub(super) fn new(command: &'a Command, stdio: [RawFd; 3], gate: &'a Gate, report: RawFd) -> Setup<'a> {
-        Setup { command, stdio, gate, report }
+        Setup { command, stdio, gate, report, pidfd: AtomicI32::new(-1), shared: AtomicBool::new(false) }
+    }
+
+    pub(super) fn pidfd_place(&self) -> *mut libc::c_int {
+        self.pidfd.as_ptr()
+    }
+
+    /// Whether the child has run in this memory, as the kernel promises.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::SeqCst)
+    }
+
+    /// The descriptor of a child that has run in a copy of this memory, and so could not hand it on.
+    pub(super) fn take_pidfd_unless_shared(&self) -> Option<OwnedFd> {
+        let raw = self.pidfd.swap(-1, Ordering::SeqCst);
+        // SAFETY: `clone` has succeeded, so the number is that of a descriptor made for this call; the child in its own
+        // memory has given it to nobody.
+        (raw >= 0 && !self.is_shared()).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
     }
 }
 
@@ -57,6 +79,9 @@ impl Report {
 pub(super) extern "C" fn main(argument: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `argument` is the `Setup` of the thread that stands still for us.
     let setup = unsafe { &*argument.cast::<Setup<'_>>() };
+    setup.shared.store(true, Ordering::SeqCst);
+    // From here on a canceller can end us.
+    setup.gate.announce(setup.pidfd.load(Ordering::SeqCst));
     let report = run(setup).to_bytes();
     // SAFETY: the array is readable for its length. A report that cannot be written leaves the child's end to speak.
     unsafe { libc::write(setup.report, report.as_ptr().cast(), report.len()) };

@@ -2,12 +2,12 @@
 
 use super::child::{self, Report, Setup};
 use super::{Command, Gate, SpawnFailure, Spawned, Stdio, Step, leader_of};
-use crate::sys::PidFd;
-use crate::sys::unix::fd::{check, retry};
+use crate::sys::unix::fd::{check, retry, set_nonblocking};
 use crate::sys::unix::pipe::raw_pipe;
+use crate::sys::{Interest, Leader, PidFd, PollSet};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// The child half needs under 2 KiB in a release build and under 5 in a debug build.
 const STACK: usize = 24 * 1024;
@@ -24,6 +24,7 @@ pub(super) fn spawn(
     with_pidfd: bool,
 ) -> Result<Spawned, SpawnFailure> {
     let (reports, report) = raw_pipe().map_err(|error| SpawnFailure::at(Step::Report, error))?;
+    set_nonblocking(reports.as_fd()).map_err(|error| SpawnFailure::at(Step::Report, error))?;
     let setup = Setup::new(command, stdio.raw(), gate, report.as_raw_fd());
     let mut stack = Stack(MaybeUninit::uninit());
     // SAFETY: one past the end of the array, which stays alive to the end of this function.
@@ -33,15 +34,24 @@ pub(super) fn spawn(
     let argument = (&raw const setup).cast_mut().cast();
     // SAFETY: the child runs `child::main` on a stack nobody else uses, reads `setup`, which outlives it here because
     // CLONE_VFORK holds this thread until the child has called execve or _exit, and makes system calls only. Every signal
-    // is blocked, so no handler runs in the shared memory. The kernel writes one int to the gate's slot.
-    let cloned = check(unsafe { libc::clone(child::main, top.cast(), flags, argument, gate.in_flight()) });
-    // A kernel before 5.2 ignores the flag and leaves no descriptor.
-    let pidfd = gate.take_in_flight();
+    // is blocked except two that the C library sends to threads of the host only, so no handler runs in the shared memory.
+    // The kernel writes one int to the place in `setup`.
+    let cloned = check(unsafe { libc::clone(child::main, top.cast(), flags, argument, setup.pidfd_place()) });
+    // On failure the place may hold the number of a descriptor that the kernel has taken back: it is the child that hands
+    // the number on, so without a child there is none.
     let pid = cloned.map_err(|error| SpawnFailure::at(Step::Process, error))?;
+    // A kernel before 5.2 ignores the flag and leaves no descriptor.
+    let pidfd = gate.take_in_flight().or_else(|| setup.take_pidfd_unless_shared());
     drop(report);
     let leader = leader_of(pid, pidfd.and_then(|fd| PidFd::from_clone(fd).ok()));
-    let Some(failed) = read_report(reports).map_err(|error| SpawnFailure::at(Step::Report, error))? else {
-        return Ok(Spawned { leader });
+    let failed = match read_report(&reports, &leader, setup.is_shared()) {
+        Ok(None) => return Ok(Spawned { leader }),
+        Ok(Some(failed)) => failed,
+        Err(error) => {
+            // It cannot be told whether the command runs; then it must not.
+            let _ = leader.signal_group(libc::SIGKILL);
+            SpawnFailure::at(Step::Report, error)
+        }
     };
     // The child ends right after its report. A status that somebody else has taken is as good as one taken here.
     let _ = crate::sys::unix::wait::wait_noreap(pid);
@@ -49,13 +59,33 @@ pub(super) fn spawn(
     Err(failed)
 }
 
-/// What the child said before it ended; `None` when it got through `execve`, which closed the pipe.
-fn read_report(reports: OwnedFd) -> io::Result<Option<SpawnFailure>> {
+/// What the child said before it ended; `None` when it got through `execve`.
+///
+/// The report is there before `clone` returns, so nothing is waited for: the end of the pipe would not come for as long as
+/// a process that the host forked meanwhile has a copy of its other end. Only where the kernel's promise is emulated, with
+/// a copy of the memory as some debuggers do, is the pipe's end the sign.
+fn read_report(reports: &OwnedFd, leader: &Leader, ordered: bool) -> io::Result<Option<SpawnFailure>> {
     let mut bytes = [0_u8; Report::SIZE];
-    // SAFETY: the array is writable for its length. One write of the child, far below a pipe's atomic size, is one read.
-    let got = retry(|| unsafe { libc::read(reports.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) })?;
-    if got < Report::SIZE {
-        return Ok(None);
+    let mut ended = false;
+    loop {
+        // SAFETY: the array is writable for its length. One write of the child, far below a pipe's atomic size, is one
+        // read.
+        let got =
+            retry(|| unsafe { libc::read(reports.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) });
+        match got {
+            Ok(got) if got < Report::SIZE => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) if ordered || ended => return Ok(None),
+            Err(_) => {
+                // One that is killed before its first instruction leaves no sign in the memory, and none in the pipe.
+                let mut set = PollSet::default();
+                set.add(reports.as_fd(), Interest::Readable);
+                let leader = leader.pidfd().map(|pidfd| set.add(pidfd, Interest::Readable));
+                set.wait(None)?;
+                ended = leader.is_some_and(|slot| set.ready(slot));
+            }
+        }
     }
     let report = Report::from_bytes(bytes);
     let error = io::Error::from_raw_os_error(report.errno);

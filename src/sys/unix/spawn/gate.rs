@@ -2,7 +2,7 @@
 
 use crate::sys::PidFd;
 #[cfg(target_os = "linux")]
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 #[cfg(target_os = "linux")]
 use std::sync::PoisonError;
@@ -19,8 +19,8 @@ const CANCELLED: u8 = 2;
 #[derive(Debug)]
 pub(crate) struct Gate {
     state: AtomicU8,
-    /// The number of the child's process descriptor while `clone` has not returned, else -1. The kernel writes it before
-    /// the child runs, so whoever sees the gate passed sees the number too.
+    /// The number of the child's process descriptor while `clone` has not returned, else -1. The child writes it before it
+    /// does anything else, so whoever sees the gate passed sees the number too.
     in_flight: AtomicI32,
     /// Held to use the number, and to take it away: in between it names what it named.
     handover: Mutex<()>,
@@ -61,18 +61,18 @@ impl Gate {
         }
     }
 
-    /// Where `clone` is to write the descriptor's number.
+    /// The child says by which descriptor it can be ended; -1 for none.
     #[cfg(target_os = "linux")]
-    pub(super) fn in_flight(&self) -> *mut libc::c_int {
-        self.in_flight.as_ptr()
+    pub(super) fn announce(&self, pidfd: RawFd) {
+        self.in_flight.store(pidfd, Ordering::SeqCst);
     }
 
-    /// Takes the descriptor that `clone` left, if it left one.
+    /// Takes the descriptor that the child has announced, once `clone` has succeeded.
     #[cfg(target_os = "linux")]
     pub(super) fn take_in_flight(&self) -> Option<OwnedFd> {
         let _held = self.handover.lock().unwrap_or_else(PoisonError::into_inner);
         let raw = self.in_flight.swap(-1, Ordering::SeqCst);
-        // SAFETY: the kernel made the number for this call of `clone`; the swap has made it ours alone.
+        // SAFETY: a child has announced the number, so `clone` succeeded and made it; the swap has made it ours alone.
         (raw >= 0).then(|| unsafe { OwnedFd::from_raw_fd(raw) })
     }
 }
