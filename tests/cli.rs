@@ -271,6 +271,19 @@ fn a_slow_reader_gets_every_byte() {
     assert!(finish(&mut child).success());
 }
 
+// L1, T7
+#[test]
+fn a_reader_that_has_gone_ends_what_the_command_has_left() {
+    let mark = unique_sleep();
+    let mut child = spawn(shx(["run", &format!("yes {mark} & exit 0")]));
+    read_until(&mut child, &mark);
+    drop(child.stdout.take());
+    // Which of the two is seen first is a matter of time.
+    let code = finish(&mut child).code();
+    assert!(matches!(code, Some(0 | 141)), "{code:?}");
+    assert!(!is_alive(&mark));
+}
+
 // L1
 #[test]
 fn a_reader_that_has_gone_ends_the_command() {

@@ -263,3 +263,18 @@ fn a_failed_start_does_not_wait_for_the_deadline() {
     assert!(bed.execute(spec).result().is_err());
     assert!(begun.elapsed() < SOON);
 }
+
+// T4, E7: what has failed to start has settled, and nothing ends it again
+#[test]
+fn a_failed_start_cannot_be_killed() {
+    let bed = Bed::new();
+    let execution = bed.execute(bed.request("true").workdir("/nonexistent"));
+    let error = execution.result().unwrap_err();
+    assert!(!execution.kill() && !execution.kill_survivors());
+    assert_eq!(execution.result().unwrap_err(), error);
+    let spec = bed.spawn_spec(["no-such-program"]);
+    let process = bed.service.execute(spec);
+    assert!(process.result().is_err());
+    assert!(!process.kill());
+    assert_eq!(process.cause(), None);
+}

@@ -729,6 +729,23 @@ fn a_relayed_stream_cut_short_behind_its_reader_loses_nothing() {
     assert_eq!((bytes.len(), lossy), (60_000, false));
 }
 
+// T7, O11: whoever does not read keeps nothing from ending, and finds all of it later
+#[test]
+fn a_relayed_stream_that_nobody_reads_does_not_outlive_its_leader() {
+    let bed = Bed::new();
+    let request = |command: &str| bed.request(command).stdout_max_bytes(64_000).backpressure(true);
+    let execution = bed.start(request("head -c 100000 /dev/zero"));
+    let result = execution.result().unwrap();
+    assert_eq!((result.exit_code, result.pipes_held), (Some(0), false));
+    assert_eq!(execution.read_stream(OutputStream::Stdout).0.len(), 100_000);
+    // One that a descendant goes on writing is held like any other.
+    let execution = bed.start(request("yes & exit 3"));
+    let result = execution.result().unwrap();
+    assert_eq!((result.exit_code, result.pipes_held, result.survivors), (Some(3), true, 1));
+    assert!(execution.kill_survivors());
+    assert!(execution.wait_range(Some(PATIENCE)));
+}
+
 // O10
 #[test]
 fn the_streams_can_be_read_apart() {

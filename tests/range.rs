@@ -617,6 +617,30 @@ fn nobody_else_is_touched() {
     assert_eq!(neighbour.try_wait(), None);
 }
 
+// T5: no range's mark is a part of another's, whatever their numbers
+#[test]
+fn the_hundredth_range_is_not_taken_for_the_first() {
+    let bed = Bed::new();
+    // The service counts its ranges; a mark that ended in the bare number would be found in those that begin with it.
+    let daemons: Vec<(Execution, String)> = (0..40)
+        .map(|_| {
+            let nap = nap();
+            let execution = bed.begin(&format!("( ( setsid sleep {nap} >/dev/null 2>&1 & ) )"));
+            execution.wait();
+            until_running(&nap, 1);
+            (execution, nap)
+        })
+        .collect();
+    for (stopped, (execution, nap)) in daemons.iter().enumerate() {
+        assert!(execution.kill_survivors());
+        assert!(execution.wait_range(Some(PATIENCE)));
+        assert!(with_argument(nap).is_empty());
+        for (_, other) in &daemons[stopped + 1..] {
+            assert_eq!(with_argument(other).len(), 1, "stopping {stopped} has stopped another");
+        }
+    }
+}
+
 // T4
 #[test]
 fn a_range_of_zombies_is_gone() {
