@@ -398,6 +398,92 @@ fn no_room_for_a_process_is_told_and_leaks_nothing() {
     assert!(ended.fact("step").contains("process"), "{}", ended.fact("step"));
 }
 
+// T1, T11: by the number that a refused `clone` has left nothing of the host's is closed.
+#[test]
+fn a_process_refused_late_is_told_and_closes_no_descriptor_of_the_host() {
+    let _together = together();
+    let Some(ended) = play(&["process-refused", "200"]) else { return };
+    assert!(ended.fact("steps").contains("process"), "{}", ended.fact("steps"));
+    assert!(ended.number("opened") > 0);
+}
+
+// T5, T9, T11
+#[test]
+fn a_range_larger_than_the_descriptors_is_stopped() {
+    let _together = together();
+    let Some(ended) = play(&["wide-range"]) else { return };
+    let took = ended.number("kill-ms");
+    assert!(took < 20_000, "{took} ms: the grace is 2 s");
+}
+
+/// T5, T9, T11: whoever cannot be reached is not said to be gone.
+#[track_caller]
+fn whoever_is_left_is_told(how: &str) {
+    let _together = together();
+    for free in ["2", "3"] {
+        let Some(ended) = play(&["wide-range", how, free]) else { return };
+        let took = ended.number("stop-ms");
+        assert!(took < 20_000, "{took} ms with {free} free: the grace is 2 s");
+    }
+}
+
+// T5, T9, T11
+#[test]
+fn a_kill_with_hardly_a_descriptor_tells_who_is_left() {
+    whoever_is_left_is_told("kill");
+}
+
+// T5, T9, T11
+#[test]
+fn a_disposal_with_hardly_a_descriptor_tells_who_is_left() {
+    whoever_is_left_is_told("dispose");
+}
+
+// --- forks and threads --------------------------------------------------------------------------------------------
+
+// E1, T1
+#[test]
+fn workers_forked_in_the_middle_of_starts_hold_nobody_up() {
+    let _together = together();
+    let Some(ended) = play(&["forks-beside-starts", "100"]) else { return };
+    assert!(ended.number("forked") > 0);
+}
+
+/// T4, T5: the process table calls it a zombie, and it is none.
+#[track_caller]
+fn one_without_its_main_thread_goes(whose: &str, how: &str) {
+    let _together = together();
+    for term in ["take-term", "ignore-term"] {
+        play(&["headless", whose, term, how]);
+    }
+}
+
+// T4, T5
+#[test]
+fn a_member_without_its_main_thread_is_killed() {
+    one_without_its_main_thread_goes("same-session", "kill");
+}
+
+// T4, T5
+#[test]
+fn a_member_without_its_main_thread_in_a_session_of_its_own_is_killed() {
+    one_without_its_main_thread_goes("own-session", "kill");
+}
+
+// T4, T5, T8
+#[test]
+fn a_survivor_without_its_main_thread_is_killed() {
+    one_without_its_main_thread_goes("same-session", "kill-survivors");
+}
+
+// T4, T5, T8: only the marker is left to find it by.
+#[test]
+fn a_survivor_without_its_main_thread_in_a_session_of_its_own_is_killed() {
+    one_without_its_main_thread_goes("own-session", "kill-survivors");
+}
+
+// --- other users and crowds ---------------------------------------------------------------------------------------
+
 // T4, T9, case 26
 #[test]
 fn a_member_of_another_user_is_counted_and_not_waited_for() {
@@ -515,6 +601,29 @@ fn a_fatal_signal_disposes_first_and_then_ends_the_host() {
         // Disposal waits for each: nobody is left when the host is gone.
         assert_eq!(sleepers(&number), [0; 0]);
     }
+}
+
+// T10
+#[test]
+fn an_exit_of_a_forked_host_takes_its_own_ranges_along_and_no_others() {
+    let _together = together();
+    play(&["forked-host"]);
+}
+
+// T10
+#[test]
+fn a_signal_that_the_host_ignores_stays_ignored_and_disposes_of_nothing() {
+    let _together = together();
+    let number = unique();
+    let mut host = Host::start(&["dispose-on-signals-below-nohup", &number]);
+    assert_eq!(host.fact("ready"), number);
+    assert_eq!(sleepers(&number).len(), 2);
+    let id = i32::try_from(host.id()).unwrap();
+    // SAFETY: integers only; the host is our child, and unreaped.
+    unsafe { libc::kill(id, libc::SIGTERM) };
+    let ended = host.end();
+    assert_eq!(ended.status.signal(), Some(libc::SIGTERM), "{}: {}", ended.status, ended.stderr);
+    assert_eq!(sleepers(&number), [0; 0]);
 }
 
 // O8, case 80

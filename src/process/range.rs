@@ -104,7 +104,13 @@ impl Range {
     fn visit(&self, found: &[ProcessEntry], signals: &[i32]) -> Members {
         let mut members = Members::default();
         for entry in found {
-            let named = match self.identify(entry) {
+            let mut identified = self.identify(entry);
+            while identified.is_err() && !members.watched.is_empty() {
+                // Those that are held take the descriptors that this one needs, for a moment.
+                members.watched.truncate(members.watched.len() / 2);
+                identified = self.identify(entry);
+            }
+            let named = match identified {
                 Ok(Named::Gone) => continue,
                 Ok(Named::By(pidfd, group)) => Some((pidfd, group)),
                 Ok(Named::ByNumberOnly) | Err(_) => None,
@@ -198,7 +204,7 @@ impl Range {
             if !by_number && others.contains(&entry.session) {
                 continue;
             }
-            if by_number || ProcessTable::environment_contains(entry.pid, self.marker.as_bytes())? {
+            if by_number || ProcessTable::environment_contains(entry, self.marker.as_bytes())? {
                 known.insert(entry.pid);
             }
         }
@@ -223,6 +229,7 @@ impl Range {
         let pidfd = match PidFd::open(found.pid) {
             Ok(pidfd) => Some(pidfd),
             Err(error) if PidFd::is_no_process(&error) => return Ok(Named::Gone),
+            Err(error) if PidFd::is_shortage(&error) => return Err(error),
             // Without descriptors nothing else tells a thread, which a look at the latest numbers finds too.
             Err(_) if ProcessTable::is_thread(found.pid)? => return Ok(Named::Gone),
             Err(_) => None,

@@ -80,6 +80,8 @@ fn start<'a>(
         watched: Vec::new(),
         left: 0,
         unseen: false,
+        under_stop: false,
+        given_up: false,
         recheck: None,
         drain: None,
         settled: false,
@@ -278,6 +280,10 @@ struct Supervisor<'a> {
     left: usize,
     /// The last look failed: who is left is not known.
     unseen: bool,
+    /// The last stroke was made when all was to be stopped.
+    under_stop: bool,
+    /// The top of the ladder was reached before, with somebody left.
+    given_up: bool,
     /// For members that cannot be watched, on kernels without process descriptors: when to look again, and the pause
     /// after that.
     recheck: Option<(Instant, Duration)>,
@@ -320,7 +326,10 @@ impl Supervisor<'_> {
         }
         let cut = self.live.latch.get().is_some_and(Cause::is_cut) && !self.settled;
         let stop = self.live.stop_asked() && self.leader_has_ended();
-        if cut || stop {
+        if stop && self.given_up {
+            // It has been asked politely before.
+            self.force(now);
+        } else if cut || stop {
             self.begin(now);
         }
     }
@@ -343,6 +352,9 @@ impl Supervisor<'_> {
     /// Signals the range, and waits from now on for the end of whom it reached.
     fn strike(&mut self, signals: &[i32], now: Instant) {
         self.recheck = None;
+        self.under_stop = self.live.stop_asked();
+        // Their descriptors may be what the stroke needs.
+        self.watched.clear();
         let struck = self.range.strike(signals);
         self.watch(struck, now);
     }
@@ -524,7 +536,7 @@ impl Supervisor<'_> {
         }
         match self.ladder {
             Ladder::Polite(_) | Ladder::Forced(_) => false,
-            Ladder::Top if self.live.stop_asked() => {
+            Ladder::Top if self.live.stop_asked() && self.under_stop => {
                 self.live.unstopped.store(self.still_left(), std::sync::atomic::Ordering::SeqCst);
                 true
             }
@@ -532,8 +544,11 @@ impl Supervisor<'_> {
                 self.sources.is_empty() || self.live.latch.get().is_some_and(Cause::is_cut)
             }
             Ladder::Top => {
-                // Some could not be stopped. They are watched as survivors are, and may be tried again.
+                // Some could not be stopped. They are watched as survivors are, and tried again when all is to be stopped.
+                self.given_up = true;
                 self.ladder = Ladder::Foot;
+                // An order that has come meanwhile is not waited for, it is there.
+                self.take_orders(now);
                 false
             }
             Ladder::Foot => self.sources.is_empty() && self.is_empty(now),

@@ -18,11 +18,13 @@ fn main() -> ExitCode {
         ["descriptors"] => descriptors(),
         ["ignore-term", ..] => ignore_term(),
         ["daemon", held] => daemon(*held == "hold"),
+        #[cfg(target_os = "linux")]
+        ["headless", term] => headless(*term == "ignore-term"),
         ["copy"] => copy(),
         _ => {
             eprintln!(
                 "usage: write out|err TOTAL CHUNK[,CHUNK…] bytes|text | arguments … | descriptors | \
-                 ignore-term … | daemon hold|close | copy"
+                 ignore-term … | daemon hold|close | headless take-term|ignore-term | copy"
             );
             return ExitCode::from(2);
         }
@@ -129,6 +131,22 @@ fn fork() -> io::Result<libc::pid_t> {
     // SAFETY: this program has one thread, so its copy may do all that it does.
     let pid = unsafe { libc::fork() };
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) }
+}
+
+/// Says its number, and goes on in a second thread alone: the end of the first is not the end of the process, though the
+/// process table calls it a zombie from then on.
+#[cfg(target_os = "linux")]
+fn headless(ignore_term: bool) -> io::Result<()> {
+    if ignore_term {
+        // SAFETY: SIG_IGN is a disposition of the system's own.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    }
+    println!("{}", std::process::id());
+    io::stdout().flush()?;
+    std::thread::spawn(stay);
+    // SAFETY: ends this thread alone, and drops nothing that the other uses.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    Err(io::Error::last_os_error())
 }
 
 /// Stdin to stdout, all of it.

@@ -54,6 +54,11 @@ impl PidFd {
         matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOENT | libc::ESRCH))
     }
 
+    /// Whether `open` failed because no descriptor is free.
+    pub(crate) fn is_shortage(error: &io::Error) -> bool {
+        matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+    }
+
     /// Takes the descriptor that `clone` left with `CLONE_PIDFD`.
     pub(in crate::sys) fn from_clone(fd: OwnedFd) -> io::Result<PidFd> {
         Ok(PidFd(lift(fd)?))

@@ -69,31 +69,46 @@ impl ProcessTable {
     }
 
     /// Whether the environment the process was started with contains `text`. `false` where it may not be read.
-    ///
-    /// While a process changes its program it has neither an environment nor arguments to show: then it is asked again.
-    pub(crate) fn environment_contains(pid: i32, text: &[u8]) -> io::Result<bool> {
-        const TRIES: usize = 200;
-        const PAUSE: Duration = Duration::from_micros(100);
-        let mut has_arguments = false;
-        for _ in 0..TRIES {
-            let mut block = Vec::new();
-            let read =
-                File::open(format!("/proc/{pid}/environ")).and_then(|mut file| file.read_to_end(&mut block));
-            match gone_is_none(read)? {
-                Some(0) if has_arguments => return Ok(false),
-                Some(0) => {}
-                Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
-                None => return Ok(false),
-            }
-            // Arguments without an environment: it has none, unless it has got both since; so one more look decides.
-            has_arguments =
-                read_once(&format!("/proc/{pid}/cmdline"), &mut [0])?.is_some_and(|length| length > 0);
-            if !has_arguments {
-                std::thread::sleep(PAUSE);
+    pub(crate) fn environment_contains(entry: &ProcessEntry, text: &[u8]) -> io::Result<bool> {
+        let process = format!("/proc/{}", entry.pid);
+        if !entry.headless {
+            return place_contains(&process, text);
+        }
+        // The ended first thread has no environment to show; the others have the process's.
+        let Ok(threads) = fs::read_dir(format!("{process}/task")) else { return Ok(false) };
+        for thread in threads {
+            let name = thread?.file_name();
+            if name.to_str() != Some(entry.pid.to_string().as_str()) {
+                return place_contains(&format!("{process}/task/{}", name.to_string_lossy()), text);
             }
         }
         Ok(false)
     }
+}
+
+/// Whether the environment shown at a place of `/proc` contains `text`.
+///
+/// While a process changes its program it has neither an environment nor arguments to show: then it is asked again.
+fn place_contains(place: &str, text: &[u8]) -> io::Result<bool> {
+    const TRIES: usize = 200;
+    const PAUSE: Duration = Duration::from_micros(100);
+    let mut has_arguments = false;
+    for _ in 0..TRIES {
+        let mut block = Vec::new();
+        let read = File::open(format!("{place}/environ")).and_then(|mut file| file.read_to_end(&mut block));
+        match gone_is_none(read)? {
+            Some(0) if has_arguments => return Ok(false),
+            Some(0) => {}
+            Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
+            None => return Ok(false),
+        }
+        // Arguments without an environment: it has none, unless it has got both since; so one more look decides.
+        has_arguments = read_once(&format!("{place}/cmdline"), &mut [0])?.is_some_and(|length| length > 0);
+        if !has_arguments {
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether `/proc` speaks of this process's own pid namespace. Looked at each time: it costs little, and mounts change.
@@ -146,8 +161,10 @@ fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
     // Past itrealvalue, field 21.
     let start = fields.nth(1)?.parse().ok()?;
     // A process whose first thread has ended says the same, and goes on with the others.
-    let zombie = matches!(state, "Z" | "X" | "x") && threads <= 1;
-    Some(ProcessEntry { pid, parent, group, session, start, zombie, kernel: flags & PF_KTHREAD != 0 })
+    let ended = matches!(state, "Z" | "X" | "x");
+    let (zombie, headless) = (ended && threads <= 1, ended && threads > 1);
+    let kernel = flags & PF_KTHREAD != 0;
+    Some(ProcessEntry { pid, parent, group, session, start, zombie, headless, kernel })
 }
 
 /// The numbers handed out since a process got its own.
@@ -226,11 +243,13 @@ mod tests {
             session: 5,
             start: 987_654,
             zombie: false,
+            headless: false,
             kernel: false,
         };
         assert_eq!(entry, expected);
         assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 1 0 0\n").unwrap().zombie);
         assert!(!parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().zombie);
+        assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().headless);
         assert!(parse(7, b"7 (x) S 3 4 5 0 -1 2129984 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().kernel);
         assert_eq!(parse(7, b"7 (x) S 3"), None);
         assert_eq!(parse(7, b""), None);

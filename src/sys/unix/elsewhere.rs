@@ -23,6 +23,10 @@ impl PidFd {
         Err(io::Error::from(io::ErrorKind::Unsupported))
     }
 
+    pub(crate) fn is_shortage(_error: &io::Error) -> bool {
+        false
+    }
+
     pub(crate) fn is_no_process(_error: &io::Error) -> bool {
         false
     }
@@ -77,7 +81,7 @@ impl ProcessTable {
         Ok(false)
     }
 
-    pub(crate) fn environment_contains(_pid: i32, _text: &[u8]) -> io::Result<bool> {
+    pub(crate) fn environment_contains(_entry: &ProcessEntry, _text: &[u8]) -> io::Result<bool> {
         Ok(false)
     }
 }

@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod battery;
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod closed;
 #[cfg(target_os = "linux")]
 mod commands;
@@ -27,6 +29,8 @@ mod filter;
 #[cfg(target_os = "linux")]
 mod hang;
 #[cfg(target_os = "linux")]
+mod headless;
+#[cfg(target_os = "linux")]
 mod kernels;
 #[cfg(target_os = "linux")]
 mod limits;
@@ -38,6 +42,10 @@ mod reaping;
 mod signals;
 #[cfg(target_os = "linux")]
 mod users;
+#[cfg(target_os = "linux")]
+mod wide;
+#[cfg(target_os = "linux")]
+mod workers;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
@@ -76,10 +84,17 @@ fn play(arguments: &[&str]) -> expect::Outcome {
         ("containment-without-descriptors", []) => limits::containment_without_descriptors(),
         ("no-processes", []) => limits::no_processes(),
         ("no-fork", []) => limits::no_fork(),
+        ("process-refused", [rounds]) => cgroup::process_refused(rounds.parse()?),
+        ("wide-range", []) => wide::larger_than_descriptors(),
+        ("wide-range", [how, free]) => wide::few_descriptors_free(how, free.parse()?),
+        ("headless", [whose, term, how]) => headless::play(whose, term, how),
+        ("forks-beside-starts", [rounds]) => workers::forks_beside_starts(rounds.parse()?),
         ("large", [mebibytes]) => limits::large(mebibytes.parse()?),
         ("exit", [number]) => ending::exit(number),
         ("exit-soon", [microseconds, number]) => ending::exit_soon(microseconds.parse()?, number),
         ("forked-exit", []) => ending::forked_exit(),
+        ("forked-host", []) => ending::forked_host(),
+        ("dispose-on-signals-below-nohup", [number]) => ending::dispose_on_signals_below_nohup(number),
         ("dispose-on-signals", [number]) => ending::dispose_on_signals(number),
         ("spill", [root, number]) => ending::spill(root, number),
         ("crowd", [count]) => crowd::live(count.parse()?),
