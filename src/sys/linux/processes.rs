@@ -90,23 +90,26 @@ impl ProcessTable {
 ///
 /// While a process changes its program it has neither an environment nor arguments to show: then it is asked again.
 fn place_contains(place: &str, text: &[u8]) -> io::Result<bool> {
-    const TRIES: usize = 200;
+    const TRIES: usize = 400;
+    /// How often it is seen with arguments only before it is believed to have no environment.
+    const ENOUGH: usize = 100;
     const PAUSE: Duration = Duration::from_micros(100);
-    let mut has_arguments = false;
+    let mut had_arguments = 0;
     for _ in 0..TRIES {
         let mut block = Vec::new();
         let read = File::open(format!("{place}/environ")).and_then(|mut file| file.read_to_end(&mut block));
         match gone_is_none(read)? {
-            Some(0) if has_arguments => return Ok(false),
+            Some(0) if had_arguments >= ENOUGH => return Ok(false),
             Some(0) => {}
             Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
             None => return Ok(false),
         }
-        // Arguments without an environment: it has none, unless it has got both since; so one more look decides.
-        has_arguments = read_once(&format!("{place}/cmdline"), &mut [0])?.is_some_and(|length| length > 0);
-        if !has_arguments {
-            std::thread::sleep(PAUSE);
+        // Arguments without an environment: it has none, or is on the last steps of its change, where it can be halted for
+        // as long as others have the processor.
+        if read_once(&format!("{place}/cmdline"), &mut [0])?.is_some_and(|length| length > 0) {
+            had_arguments += 1;
         }
+        std::thread::sleep(PAUSE);
     }
     Ok(false)
 }
