@@ -100,7 +100,7 @@ impl Range {
         found.map(|found| self.visit(&found, signals))
     }
 
-    /// Takes hold of those found, one after the other, and signals each: a range of any size needs one free descriptor.
+    /// Takes hold of those found, one after the other, and signals each: a range of any size needs few free descriptors.
     fn visit(&self, found: &[ProcessEntry], signals: &[i32]) -> Members {
         let mut members = Members::default();
         for entry in found {

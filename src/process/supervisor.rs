@@ -325,7 +325,7 @@ impl Supervisor<'_> {
             return;
         }
         let cut = self.live.latch.get().is_some_and(Cause::is_cut) && !self.settled;
-        let stop = self.live.stop_asked() && self.leader_has_ended();
+        let stop = self.live.stop_asked() && (self.leader_has_ended() || self.given_up);
         if stop && self.given_up {
             // It has been asked politely before.
             self.force(now);
