@@ -219,11 +219,23 @@ pub(crate) fn nap() -> String {
 
 /// The living processes that have `argument` as one of their arguments. A zombie has none.
 pub(crate) fn with_argument(argument: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        fs::read(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|line| line.split(|&byte| byte == 0).any(|word| word == argument.as_bytes()))
-    };
+    let has = |pid: &i32| command_line(*pid).split(|&byte| byte == 0).any(|word| word == argument.as_bytes());
     pids().into_iter().filter(has).collect()
+}
+
+/// The arguments of a process, each with a NUL after it; empty for a zombie. One on its way through `execve` has none
+/// either, though it has memory: it is asked again.
+pub(crate) fn command_line(pid: i32) -> Vec<u8> {
+    let has_memory =
+        || fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|pages| !pages.starts_with("0 "));
+    for _ in 0..200 {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if !line.is_empty() || !has_memory() {
+            return line;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Vec::new()
 }
 
 /// Waits until `count` processes have the argument.

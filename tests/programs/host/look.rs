@@ -3,6 +3,7 @@
 use crate::expect::{Outcome, ensure, eventually};
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The numbers of the open descriptors.
 pub(crate) fn descriptors() -> Vec<i32> {
@@ -58,12 +59,27 @@ pub(crate) fn children() -> Vec<(i32, char)> {
 /// The processes whose program is called `sleep`, with the last argument `number`. A zombie is none.
 pub(crate) fn sleepers(number: &str) -> Vec<i32> {
     let sleeps = |pid: &i32| {
-        let Ok(line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+        let line = command_line(*pid);
         let arguments: Vec<&[u8]> = line.split(|&byte| byte == 0).filter(|piece| !piece.is_empty()).collect();
         let program = arguments.first().and_then(|first| first.rsplit(|&byte| byte == b'/').next());
         program == Some(b"sleep".as_slice()) && arguments.last() == Some(&number.as_bytes())
     };
     processes().into_iter().filter(sleeps).collect()
+}
+
+/// The arguments of a process, each with a NUL after it; empty for a zombie. One on its way through `execve` has none
+/// either, though it has memory: it is asked again.
+fn command_line(pid: i32) -> Vec<u8> {
+    let has_memory =
+        || fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|pages| !pages.starts_with("0 "));
+    for _ in 0..200 {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if !line.is_empty() || !has_memory() {
+            return line;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Vec::new()
 }
 
 fn processes() -> Vec<i32> {

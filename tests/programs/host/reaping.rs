@@ -1,7 +1,7 @@
 //! Hosts whose children are reaped by somebody else: the kernel, or a thread of the host.
 
 use crate::commands::{argv, bash, execute, run};
-use crate::expect::{Outcome, ensure, equal, fact};
+use crate::expect::{Outcome, ensure, equal, eventually, fact};
 use crate::look::{self, unique};
 use shell_executor::{Error, ExecRequest, SubprocessService};
 use std::mem::MaybeUninit;
@@ -63,7 +63,7 @@ pub(crate) fn range_without_a_leader() -> Outcome {
         Err(error) => *error == Error::StatusLost,
     };
     ensure(known, || format!("{outcome:?}"))?;
-    equal("the sleepers", look::sleepers(&number).len(), 1)?;
+    eventually("it sleeps", || look::sleepers(&number).len() == 1)?;
     ensure(execution.kill_survivors(), || "no survivors to kill".to_owned())?;
     look::gone(&number)?;
     ensure(execution.wait_range(Some(crate::expect::PATIENCE)), || "the range is not over".to_owned())?;
