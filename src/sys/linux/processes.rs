@@ -4,7 +4,7 @@ use crate::sys::unix::ProcessEntry;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The readings of one look at the table.
 #[derive(Debug)]
@@ -88,30 +88,68 @@ impl ProcessTable {
 
 /// Whether the environment shown at a place of `/proc` contains `text`.
 ///
-/// While a process changes its program it has neither an environment nor arguments to show: then it is asked again.
+/// A process that changes its program has none to show, from the moment the new memory is its own until the kernel has
+/// written down where in it the environment lies. It can be halted there for as long as others have the processor, so it is
+/// asked again until it is through: neither a count nor a short time alone may take it for one without an environment.
 fn place_contains(place: &str, text: &[u8]) -> io::Result<bool> {
-    const TRIES: usize = 400;
-    /// How often it is seen with arguments only before it is believed to have no environment.
-    const ENOUGH: usize = 100;
-    const PAUSE: Duration = Duration::from_micros(100);
-    let mut had_arguments = 0;
-    for _ in 0..TRIES {
+    const TRIES: u32 = 400;
+    const BOUND: Duration = Duration::from_secs(2);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+    let began = Instant::now();
+    let mut pause = Duration::from_micros(100);
+    let mut through = false;
+    for tried in 1.. {
         let mut block = Vec::new();
         let read = File::open(format!("{place}/environ")).and_then(|mut file| file.read_to_end(&mut block));
         match gone_is_none(read)? {
-            Some(0) if had_arguments >= ENOUGH => return Ok(false),
+            None => return Ok(false),
+            Some(0) if through => return Ok(false),
             Some(0) => {}
             Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
-            None => return Ok(false),
         }
-        // Arguments without an environment: it has none, or is on the last steps of its change, where it can be halted for
-        // as long as others have the processor.
-        if read_once(&format!("{place}/cmdline"), &mut [0])?.is_some_and(|length| length > 0) {
-            had_arguments += 1;
+        match environment_of(place)? {
+            // Read once more: it may have got through in between.
+            Environment::Placed => through = true,
+            // One that waits for a dead disk stays there, and then nobody can say whose it is.
+            Environment::NotYet if tried >= TRIES && began.elapsed() >= BOUND => return Ok(false),
+            Environment::NotYet => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            Environment::Never => return Ok(false),
         }
-        std::thread::sleep(PAUSE);
     }
     Ok(false)
+}
+
+/// Whether a process that shows no environment will have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Environment {
+    /// It has a place in memory, and may be of no length.
+    Placed,
+    /// The process is on its way through `execve`, or out of its memory.
+    NotYet,
+    /// It has ended, or may not be looked at.
+    Never,
+}
+
+fn environment_of(place: &str) -> io::Result<Environment> {
+    let mut line = [0; 1536];
+    let read = read_once(&format!("{place}/stat"), &mut line)?;
+    Ok(read.map_or(Environment::Never, |length| parse_environment(&line[..length])))
+}
+
+/// The state, field 3, and `env_end`, field 51, of proc_pid_stat(5). The second is zero in a process without memory of its
+/// own, in one between two programs, and in one that may not be looked at; an empty environment has a place all the same.
+fn parse_environment(text: &[u8]) -> Environment {
+    let rest = text.iter().rposition(|&byte| byte == b')').and_then(|close| text.get(close + 1..));
+    let Some(Ok(rest)) = rest.map(std::str::from_utf8) else { return Environment::Never };
+    let mut fields = rest.split_ascii_whitespace();
+    match (fields.next(), fields.nth(47)) {
+        (None | Some("Z" | "X" | "x"), _) | (_, None) => Environment::Never,
+        (_, Some("0")) => Environment::NotYet,
+        (_, Some(_)) => Environment::Placed,
+    }
 }
 
 /// Whether `/proc` speaks of this process's own pid namespace. Looked at each time: it costs little, and mounts change.
@@ -256,6 +294,33 @@ mod tests {
         assert!(parse(7, b"7 (x) S 3 4 5 0 -1 2129984 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().kernel);
         assert_eq!(parse(7, b"7 (x) S 3"), None);
         assert_eq!(parse(7, b""), None);
+    }
+
+    // T5
+    #[test]
+    fn an_empty_environment_is_told_from_one_that_is_on_its_way() {
+        let line = |state: &str, end: &str| {
+            let before: Vec<String> = (4..=50).map(|field| field.to_string()).collect();
+            format!("7 (a) b) {state} {} {end} 0\n", before.join(" "))
+        };
+        let told = |state, end| parse_environment(line(state, end).as_bytes());
+        assert_eq!(told("R", "140729"), Environment::Placed);
+        assert_eq!(told("R", "0"), Environment::NotYet);
+        assert_eq!(told("Z", "0"), Environment::Never);
+        assert_eq!(parse_environment(b"7 (x) R 3"), Environment::Never);
+        assert_eq!(parse_environment(b""), Environment::Never);
+
+        let mut child = std::process::Command::new("sleep").arg("60").env_clear().spawn().unwrap();
+        let place = format!("/proc/{}", child.id());
+        while environment_of(&place).unwrap() == Environment::NotYet {
+            std::thread::yield_now();
+        }
+        assert_eq!(environment_of(&place).unwrap(), Environment::Placed);
+        assert!(!place_contains(&place, b"A=").unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(environment_of(&place).unwrap(), Environment::Never);
+        assert!(place_contains("/proc/self", b"PATH=").unwrap());
     }
 
     #[test]
