@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The environment variable that marks every process of a range. In a host that runs in a range itself, the value holds
 /// that range's mark as well, so that an outer range still finds what an inner one has started.
@@ -196,7 +196,8 @@ impl SubprocessService {
     /// Stops every range by the ladder, waits until each is gone or given up, joins every thread, and removes the spill
     /// files. What is executed afterwards fails with [`Error::Disposed`].
     ///
-    /// Blocks for at most the longest grace plus some seconds. A second call waits for the first and gives the same. In a
+    /// Blocks for as long as ranges end, and gives up those left when none has for the longest grace plus some seconds. A
+    /// second call waits for the first and gives the same. In a
     /// process that the host has forked it does nothing: the ranges are the host's.
     pub fn dispose(&self) -> Disposal {
         self.owner.core.dispose()
@@ -381,8 +382,7 @@ impl Core {
         };
         let stopped = ranges.iter().filter(|live| live.dispose()).count();
         let longest = ranges.iter().map(|live| live.terms.grace).max().unwrap_or_default();
-        let bound = Instant::now().checked_add(longest.saturating_add(2 * FORCED_WAIT));
-        let (hung, ended) = self.wait_until_empty(bound);
+        let (hung, ended) = self.wait_until_empty(longest.saturating_add(2 * FORCED_WAIT));
         join(ended);
         self.deadlines.stop();
         self.dir.dispose();
@@ -395,12 +395,20 @@ impl Core {
 
     /// Waits for the supervisors. Gives the number of those that did not come back, stuck in the kernel with their child,
     /// and the thread that ended last.
-    fn wait_until_empty(&self, bound: Option<Instant>) -> (usize, Option<JoinHandle<()>>) {
+    ///
+    /// The patience is for the next of them, not for all: a thousand on a busy machine take their time one by one, and
+    /// stuck is who does not come while nobody else does either.
+    fn wait_until_empty(&self, patience: Duration) -> (usize, Option<JoinHandle<()>>) {
         let mut registry = self.lock();
+        let mut left = registry.live.len();
+        let mut bound = Instant::now().checked_add(patience);
         while !registry.live.is_empty() {
             let timed_out;
             (registry, timed_out) = crate::output::wait_on(&self.emptied, registry, bound);
-            if timed_out {
+            if registry.live.len() < left {
+                left = registry.live.len();
+                bound = Instant::now().checked_add(patience);
+            } else if timed_out {
                 break;
             }
         }
