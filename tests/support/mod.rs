@@ -228,7 +228,8 @@ pub(crate) fn with_argument(argument: &str) -> Vec<i32> {
 pub(crate) fn command_line(pid: i32) -> Vec<u8> {
     let has_memory =
         || fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|pages| !pages.starts_with("0 "));
-    for _ in 0..200 {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         if !line.is_empty() || !has_memory() {
             return line;

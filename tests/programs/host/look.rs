@@ -1,9 +1,9 @@
 //! What a process can see of itself and its children: descriptors, threads, processes, signal masks.
 
-use crate::expect::{Outcome, ensure, eventually};
+use crate::expect::{Outcome, PATIENCE, ensure, eventually};
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The numbers of the open descriptors.
 pub(crate) fn descriptors() -> Vec<i32> {
@@ -72,7 +72,8 @@ pub(crate) fn sleepers(number: &str) -> Vec<i32> {
 fn command_line(pid: i32) -> Vec<u8> {
     let has_memory =
         || fs::read_to_string(format!("/proc/{pid}/statm")).is_ok_and(|pages| !pages.starts_with("0 "));
-    for _ in 0..200 {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         if !line.is_empty() || !has_memory() {
             return line;
