@@ -32,6 +32,12 @@ pub enum Error {
         /// Why it cannot be enforced.
         reason: String,
     },
+    /// An escalation was not granted. Nothing was run.
+    #[error("{mode} was not approved")]
+    NotApproved {
+        /// The mode that was asked for.
+        mode: SandboxMode,
+    },
     /// The abort token had fired before a process existed. Nothing was spawned.
     #[error("aborted before the command was started")]
     Aborted,
@@ -48,7 +54,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable name for the variant: `INVALID_REQUEST`, `SPAWN`, `SANDBOX_UNAVAILABLE`, `ABORTED`, `DISPOSED` or
+    /// A stable name for the variant: `INVALID_REQUEST`, `SPAWN`, `SANDBOX_UNAVAILABLE`, `NOT_APPROVED`, `ABORTED`, `DISPOSED` or
     /// `STATUS_LOST`. Messages may change, codes do not.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -56,6 +62,7 @@ impl Error {
             Error::InvalidRequest { .. } => "INVALID_REQUEST",
             Error::Spawn(_) => "SPAWN",
             Error::SandboxUnavailable { .. } => "SANDBOX_UNAVAILABLE",
+            Error::NotApproved { .. } => "NOT_APPROVED",
             Error::Aborted => "ABORTED",
             Error::Disposed => "DISPOSED",
             Error::StatusLost => "STATUS_LOST",

@@ -113,7 +113,10 @@ pub use process::{
 pub use result::{
     CollectedOutput, Containment, OutputRead, ProcessRead, ProcessStatus, ResourceUsage, RunResult,
 };
-pub use sandbox::{Enforcement, SandboxInfo, SandboxMode, SandboxPolicy};
+pub use sandbox::{
+    Approver, Confined, Enforcement, Escalation, SandboxBackend, SandboxChain, SandboxInfo, SandboxMode,
+    SandboxPlan, SandboxPolicy, SandboxPolicyService, SandboxProvider, SandboxRung, SandboxRunner,
+};
 pub use shell::{
     BashExecutor, Config, ExecRequest, ExecSpec, Execution, ExecutionBackend, ShellExecutor, Stdin,
 };

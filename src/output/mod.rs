@@ -11,4 +11,4 @@ pub(crate) use collector::Collector;
 pub(crate) use observe::{Bytes, collected, consume, consume_bytes, read_bytes, read_text};
 pub use shared::OutputStream;
 pub(crate) use shared::{Output, wait_on};
-pub(crate) use spill::{PrivateFile, SpillDir};
+pub(crate) use spill::{PrivateFile, PrivateFolder, SpillDir};

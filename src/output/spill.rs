@@ -36,18 +36,35 @@ impl SpillDir {
 
     /// Creates a file in the directory, and the directory if there is none, or none any more.
     fn create(&self, label: &str) -> io::Result<(File, PathBuf)> {
-        match self.dir()?.create(label) {
-            // A cleaner has removed the directory; the service may outlive that.
+        self.again_if_gone(|dir| dir.create(label))
+    }
+
+    /// Makes something in the directory, in a new one if a cleaner has removed the old: the service may outlive that.
+    fn again_if_gone<T>(&self, make: impl Fn(&PrivateDir) -> io::Result<T>) -> io::Result<T> {
+        match make(&*self.dir()?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut state = self.lock();
                 if matches!(*state, State::Made(_)) {
                     *state = State::NotMade;
                 }
                 drop(state);
-                self.dir()?.create(label)
+                make(&*self.dir()?)
             }
             done => done,
         }
+    }
+
+    /// An empty directory for mounting something on, canonical: always the same, since each mount is in a namespace of its
+    /// own. It is made when it is missing.
+    pub(crate) fn mount_point(&self) -> io::Result<PathBuf> {
+        let make = |dir: &PrivateDir| -> io::Result<PathBuf> {
+            let place = dir.path.join("scratch");
+            match fs::create_dir(&place) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                _ => place.canonicalize(),
+            }
+        };
+        self.again_if_gone(make)
     }
 
     fn dir(&self) -> io::Result<Arc<PrivateDir>> {
@@ -76,8 +93,13 @@ impl SpillDir {
     /// Removes the directory with all its files, unless they are to be kept. No file can be made afterwards.
     pub(crate) fn dispose(&self) {
         let state = std::mem::replace(&mut *self.lock(), State::Disposed);
-        if let (State::Made(dir), false) = (state, self.keep) {
-            dir.remove();
+        match state {
+            State::Made(dir) if self.keep => {
+                // Not a file of anybody's. Missing, if nothing was ever mounted.
+                let _ = fs::remove_dir(dir.path.join("scratch"));
+            }
+            State::Made(dir) => dir.remove(),
+            State::NotMade | State::Disposed => {}
         }
     }
 
@@ -252,5 +274,33 @@ impl PrivateFile {
 impl Drop for PrivateFile {
     fn drop(&mut self) {
         let _ = sys::unlink_if_same(&self.path, self.id);
+    }
+}
+
+/// A directory of this service, removed with all that is in it when dropped.
+#[derive(Debug)]
+pub(crate) struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    pub(crate) fn create(dir: &SpillDir, label: &str) -> io::Result<PrivateFolder> {
+        let make = |dir: &PrivateDir| {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(label).rand_bytes(12).permissions(sys::private_permissions());
+            Ok(builder.tempdir_in(&dir.path)?.keep())
+        };
+        Ok(PrivateFolder { path: dir.again_if_gone(make)? })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the service's directory.
+        let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,14 +1,17 @@
 //! A launch: what will be executed, and the last thing that may still change it.
 
+use super::confiner::Confiner;
 use super::spec::SpawnSpec;
-use crate::error::{Error, SpawnError, SpawnStage};
+use crate::error::{Error, SpawnError, SpawnStage, reason};
 use crate::output::{PrivateFile, SpillDir};
-use crate::sys::{self, SpawnFailure, Step};
+use crate::result::RunResult;
+use crate::sandbox::SandboxInfo;
+use crate::sys::{self, Confinement, SpawnFailure, Step};
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// What a supervisor is about to execute.
-#[derive(Debug)]
 pub(crate) struct Launch {
     /// Absolute paths to try in order.
     pub(crate) candidates: Vec<PathBuf>,
@@ -19,12 +22,35 @@ pub(crate) struct Launch {
     pub(crate) stage: SpawnStage,
     /// Files that have to stand for as long as the execution lasts.
     pub(crate) files: Vec<PrivateFile>,
+    /// What the child puts round itself, and the directories that stay writable in it.
+    pub(crate) confinement: Option<Confinement>,
+    pub(crate) writable: Vec<PathBuf>,
+    /// A descriptor that the leader keeps besides its streams, under the number it has here.
+    pub(crate) kept: Option<OwnedFd>,
+    pub(crate) confiner: Option<Box<dyn Confiner>>,
+}
+
+/// What a preparation may use of the service it runs in.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) dir: &'a SpillDir,
+    pub(crate) trials: &'a dyn Trials,
+}
+
+/// Runs something to find out whether it works here.
+pub(crate) trait Trials {
+    /// Runs it to its end, as an execution like any other: it goes when the service goes.
+    fn run(&self, spec: SpawnSpec, preparation: Box<dyn Preparation>) -> Result<RunResult, Error>;
 }
 
 /// A step before the spawn that may block or fail. It runs on the supervisor's thread, under the deadline: a start that was
 /// cut short meanwhile is not made any more, however late this comes back.
 pub(crate) trait Preparation: Send {
-    fn prepare(self: Box<Self>, launch: &mut Launch, dir: &SpillDir) -> Result<(), Error>;
+    /// What is known of the sandbox before anything is prepared; `None` of a run that nothing is meant to confine.
+    fn sandbox(&self) -> Option<SandboxInfo> {
+        None
+    }
+
+    fn prepare(self: Box<Self>, launch: &mut Launch, surroundings: &Surroundings<'_>) -> Result<(), Error>;
 }
 
 impl Launch {
@@ -37,6 +63,10 @@ impl Launch {
             cwd: spec.cwd.clone(),
             stage: SpawnStage::Exec,
             files: Vec::new(),
+            confinement: None,
+            writable: Vec::new(),
+            kept: None,
+            confiner: None,
         }
     }
 
@@ -52,6 +82,9 @@ impl Launch {
     /// The failed spawn as the caller is told. `None` when it did not fail but was cancelled.
     pub(super) fn failure(&self, failure: &SpawnFailure, command: &sys::Command) -> Option<Error> {
         let error = &failure.error;
+        if let Some(unavailable) = self.not_confined(failure, command) {
+            return Some(unavailable);
+        }
         let what = match failure.step {
             Step::Cancelled => return None,
             Step::Report => "no pipe for the report of its start",
@@ -63,10 +96,44 @@ impl Launch {
                 let what = format!("cannot use {:?} as the working directory", self.cwd);
                 return Some(SpawnError::new(SpawnStage::Workdir, Some(&self.cwd), &what, error).into());
             }
+            // Of a sandbox, and told above.
+            Step::Identity
+            | Step::ReadOnly
+            | Step::Writable
+            | Step::Scratch
+            | Step::Privileges
+            | Step::Ruleset => "it cannot be confined",
             Step::Exec if failure.is_shortage() => "no room to execute it",
             Step::Exec => return Some(self.not_executed(failure, command)),
         };
         Some(self.shortage(what, error))
+    }
+
+    /// The failure as the sandbox's, if it is that: a wall that could not be put up, or a runner that could not be started.
+    fn not_confined(&self, failure: &SpawnFailure, command: &sys::Command) -> Option<Error> {
+        let confiner = self.confiner.as_ref()?;
+        let what = match failure.step {
+            Step::Process if failure.is_refusal() && self.confinement.is_some() => {
+                "no process with namespaces of its own".to_owned()
+            }
+            Step::Identity => "the user cannot be himself in a user namespace of his own".to_owned(),
+            Step::ReadOnly => "the file system cannot be made read-only".to_owned(),
+            Step::Writable => match self.writable.get(failure.candidate) {
+                Some(path) => format!("{path:?} cannot be kept writable"),
+                None => "a directory cannot be kept writable".to_owned(),
+            },
+            Step::Scratch => "no scratch directory".to_owned(),
+            Step::Privileges => "privileges cannot be given up".to_owned(),
+            Step::Ruleset => "no Landlock domain".to_owned(),
+            Step::Exec if confiner.is_runner() => {
+                format!("cannot start {:?}", command.candidate(failure.candidate).unwrap_or_default())
+            }
+            _ => return None,
+        };
+        let facts = confiner.facts();
+        let backend = facts.backend.map_or_else(String::new, |backend| backend + ": ");
+        let reason = format!("{backend}{what}: {}", reason(&failure.error));
+        Some(Error::SandboxUnavailable { mode: facts.mode, reason })
     }
 
     fn not_executed(&self, failure: &SpawnFailure, command: &sys::Command) -> Error {

@@ -1,6 +1,7 @@
 //! One execution as its threads share it: what decides, what is decided, and who is told.
 
 use super::cause::{Cause, Latch};
+use super::confiner::{Confiner, End};
 use super::deadline::{Deadlines, Due, Ticket, Timed};
 use super::exit;
 use super::promotion::OfferBackend;
@@ -10,6 +11,7 @@ use crate::abort::{OnAbort, Subscription};
 use crate::error::Error;
 use crate::output::{Output, OutputStream, collected, wait_on};
 use crate::result::{ProcessStatus, ResourceUsage, RunResult};
+use crate::sandbox::SandboxInfo;
 use crate::sys::{Exit, Gate, ResourceUse, Wake};
 use std::ffi::OsString;
 use std::fs::File;
@@ -71,6 +73,8 @@ struct State {
     /// The supervisor has let go of the range.
     over: bool,
     promotion: Promotion,
+    /// The facts of a run that something is meant to confine.
+    sandbox: Option<SandboxInfo>,
     subscription: Option<Subscription>,
     ticket: Option<Ticket>,
     pipes: Pipes,
@@ -104,7 +108,7 @@ enum Promotion {
 }
 
 /// What the supervisor has seen when it settles.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ending {
     /// `None`: the leader cannot be ended, or its status was lost.
     pub(super) exit: Option<Exit>,
@@ -115,11 +119,18 @@ pub(super) struct Ending {
     pub(super) pipes_held: bool,
     pub(super) survivors: usize,
     pub(super) stdin_truncated: bool,
+    pub(super) confiner: Option<Box<dyn Confiner>>,
 }
 
 impl Live {
-    pub(super) fn new(spec: &SpawnSpec, limits: (usize, usize), deadlines: &Arc<Deadlines>) -> Arc<Live> {
+    pub(super) fn new(
+        spec: &SpawnSpec,
+        limits: (usize, usize),
+        sandbox: Option<SandboxInfo>,
+        deadlines: &Arc<Deadlines>,
+    ) -> Arc<Live> {
         let state = State {
+            sandbox,
             promotion: if spec.on_expiry == OnExpiry::Offer && spec.timeout.is_some() {
                 Promotion::Ahead
             } else {
@@ -324,6 +335,14 @@ impl Live {
 
     // --- the supervisor's part -----------------------------------------------------------------------------------
 
+    /// What confines it is known.
+    pub(super) fn confined(&self, facts: SandboxInfo) {
+        let mut state = self.lock();
+        if !state.settling {
+            state.sandbox = Some(facts);
+        }
+    }
+
     /// The process runs. `false` when the execution has settled without it: then it has to go.
     pub(super) fn publish(&self, wake: &Arc<Wake>, range: &Arc<Range>, pipes: Pipes) -> bool {
         *self.control() = Some(Control { wake: Arc::clone(wake), range: Arc::clone(range) });
@@ -364,8 +383,18 @@ impl Live {
     /// Nothing was started, and never will be, because of `error`. Without effect on an execution that has settled
     /// otherwise meanwhile.
     pub(super) fn fail(&self, error: Error) {
+        self.fail_with(false, error);
+    }
+
+    fn fail_with(&self, started: bool, error: Error) {
+        let facts = self.sandbox().map(|facts| SandboxInfo {
+            runner_failed: matches!(error, Error::SandboxUnavailable { .. }),
+            denied: false,
+            ..facts
+        });
         let note = format!("spawn failed: {error}\n");
-        self.settle(false, ProcessStatus::Killed, Err(error), Some(note));
+        let settlement = Settled { status: ProcessStatus::Killed, outcome: Err(error) };
+        self.settle(started, settlement, facts, Some(note));
     }
 
     fn settle_unstarted(&self, cause: Cause) {
@@ -373,27 +402,39 @@ impl Live {
             Cause::Abort => self.fail(Error::Aborted),
             Cause::Disposal => self.fail(Error::Disposed),
             Cause::Exit | Cause::Timeout | Cause::Kill => {
-                let result = self.result(cause, Ending::default());
-                self.settle(false, ProcessStatus::Killed, Ok(Arc::new(result)), None);
+                let result = Arc::new(self.result(cause, Ending::default(), self.sandbox()));
+                let settlement = Settled { status: ProcessStatus::Killed, outcome: Ok(result) };
+                self.settle(false, settlement, None, None);
             }
         }
     }
 
     /// The process has ended as far as it ever will.
-    pub(super) fn settle_ended(&self, ending: Ending) {
+    pub(super) fn settle_ended(&self, mut ending: Ending) {
         let cause = self.latch.get().unwrap_or(Cause::Exit);
         self.lock().empty = ending.empty;
+        let mut facts = self.sandbox();
+        if let Some(mut confiner) = ending.confiner.take() {
+            let kept = collected(&self.output, OutputStream::Stderr);
+            let conclusion = confiner.conclude(&End { exit: ending.exit, cause, stderr: kept.bytes() });
+            if let Some(failure) = conclusion.failure {
+                return self.fail_with(true, failure);
+            }
+            ending.exit = conclusion.exit;
+            ending.usage = ending.usage.filter(|_| conclusion.usage_is_the_commands);
+            facts = Some(conclusion.facts);
+        }
         let killed = cause.is_cut() || matches!(ending.exit, Some(Exit::Signal(_)));
         let status = if killed { ProcessStatus::Killed } else { ProcessStatus::Completed };
         let outcome = if ending.status_lost {
             Err(Error::StatusLost)
         } else {
-            Ok(Arc::new(self.result(cause, ending)))
+            Ok(Arc::new(self.result(cause, ending, facts.clone())))
         };
-        self.settle(true, status, outcome, None);
+        self.settle(true, Settled { status, outcome }, facts, None);
     }
 
-    fn result(&self, cause: Cause, ending: Ending) -> RunResult {
+    fn result(&self, cause: Cause, ending: Ending, sandbox: Option<SandboxInfo>) -> RunResult {
         let killed = cause.is_cut() || matches!(ending.exit, Some(Exit::Signal(_)));
         RunResult {
             exit_code: ending.exit.and_then(Exit::code),
@@ -403,7 +444,7 @@ impl Live {
             timeout: self.terms.timeout.filter(|_| self.terms.on_expiry != OnExpiry::None),
             stdout: collected(&self.output, OutputStream::Stdout),
             stderr: collected(&self.output, OutputStream::Stderr),
-            sandbox: None,
+            sandbox,
             status: if killed { ProcessStatus::Killed } else { ProcessStatus::Completed },
             cause: Some(cause),
             duration: self.began.elapsed(),
@@ -423,13 +464,7 @@ impl Live {
     /// Fixes the outcome, for the first who tries.
     ///
     /// The readers of output are told first: whoever has seen the result finds the note, and the end, in what he reads.
-    fn settle(
-        &self,
-        started: bool,
-        status: ProcessStatus,
-        outcome: Result<Arc<RunResult>, Error>,
-        note: Option<String>,
-    ) {
+    fn settle(&self, started: bool, settlement: Settled, facts: Option<SandboxInfo>, note: Option<String>) {
         {
             let mut state = self.lock();
             // A process that exists is its supervisor's to settle.
@@ -437,6 +472,10 @@ impl Live {
                 return;
             }
             state.settling = true;
+            // Before the outcome: whoever has seen that finds these.
+            if facts.is_some() {
+                state.sandbox = facts;
+            }
         }
         if !started {
             // A child that hangs on its way to the command goes before anybody is told, so that it cannot start any more;
@@ -446,7 +485,7 @@ impl Live {
         self.output.settle(note);
         let (subscription, ticket) = {
             let mut state = self.lock();
-            state.outcome = Some(Settled { status, outcome });
+            state.outcome = Some(settlement);
             if state.promotion != Promotion::Accepted {
                 state.promotion = Promotion::None;
             }
@@ -504,6 +543,10 @@ impl Live {
 
     pub(super) fn pid(&self) -> Option<i32> {
         self.lock().pid
+    }
+
+    pub(super) fn sandbox(&self) -> Option<SandboxInfo> {
+        self.lock().sandbox.clone()
     }
 
     pub(super) fn scrubbed(&self) -> &[OsString] {

@@ -33,6 +33,7 @@
 //! comes first is decided under `Live::state`, where both look at the latch.
 
 mod cause;
+mod confiner;
 mod deadline;
 mod exit;
 mod launch;
@@ -46,7 +47,8 @@ mod subprocess;
 mod supervisor;
 mod table;
 
-pub(crate) use launch::{Launch, Preparation, candidates, is_bare_name};
+pub(crate) use confiner::{Conclusion, Confiner, End};
+pub(crate) use launch::{Launch, Preparation, Surroundings, candidates, is_bare_name};
 pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE, LEAST_RELAY};
 
 pub use cause::Cause;

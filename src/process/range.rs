@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Members {
     /// How many processes are alive.
     pub(crate) count: usize,
+    /// How many of them are on their way out, and can do nothing any more.
+    pub(crate) leaving: usize,
     /// Some of them, each readable when it has ended. When all of these have, another look finds the rest.
     pub(crate) watched: Vec<PidFd>,
     /// Whether one of them could not be named by a descriptor, so that it was neither signalled nor can be watched.
@@ -40,6 +42,8 @@ pub(crate) enum Unseen {
 #[derive(Debug)]
 pub(crate) struct Range {
     leader: Arc<Leader>,
+    /// The leader waits for the command, beside it: what asks politely is not for him.
+    spare_leader: bool,
     /// The marker's text, unique to this range; every descendant that kept its environment carries it.
     marker: String,
     started: Instant,
@@ -62,9 +66,9 @@ impl Drop for Range {
 }
 
 impl Range {
-    pub(crate) fn new(leader: Leader, marker: String, started: Instant) -> Range {
+    pub(crate) fn new(leader: Leader, marker: String, started: Instant, spare_leader: bool) -> Range {
         leaders().insert(leader.pid());
-        Range { leader: Arc::new(leader), marker, started, born: OnceLock::new() }
+        Range { leader: Arc::new(leader), spare_leader, marker, started, born: OnceLock::new() }
     }
 
     pub(crate) fn leader(&self) -> &Arc<Leader> {
@@ -80,7 +84,7 @@ impl Range {
 
     /// The living processes of the range.
     pub(crate) fn members(&self) -> Result<Members, Unseen> {
-        self.find().map(|found| self.visit(&found, &[]))
+        self.find().map(|found| self.visit(&found, &[], false))
     }
 
     /// Sends each of `signals` to every process of the range, once, and gives the members it went to.
@@ -93,15 +97,18 @@ impl Range {
     /// When it was not seen who is in the range. The leader's group has been signalled all the same.
     pub(crate) fn strike(&self, signals: &[i32]) -> Result<Members, Unseen> {
         let found = self.find();
-        for &signal in signals {
+        let has_members = found.as_ref().is_ok_and(|found| !found.is_empty());
+        let spared = self.spare_leader && has_members && !signals.contains(&sys::SIGKILL);
+        for &signal in signals.iter().filter(|_| !spared) {
             // ESRCH: the group is empty. EPERM: all of it belongs to somebody else; whoever is left is counted later.
             let _ = self.leader.signal_group(signal);
         }
-        found.map(|found| self.visit(&found, signals))
+        found.map(|found| self.visit(&found, signals, spared))
     }
 
     /// Takes hold of those found, one after the other, and signals each: a range of any size needs few free descriptors.
-    fn visit(&self, found: &[ProcessEntry], signals: &[i32]) -> Members {
+    /// `spared`: the leader's group has not been signalled as such.
+    fn visit(&self, found: &[ProcessEntry], signals: &[i32], spared: bool) -> Members {
         let mut members = Members::default();
         for entry in found {
             let mut identified = self.identify(entry);
@@ -116,12 +123,13 @@ impl Range {
                 Ok(Named::ByNumberOnly) | Err(_) => None,
             };
             members.count += 1;
+            members.leaving += usize::from(entry.leaving);
             members.ids.push((entry.pid, entry.start));
             members.unnamed |= named.is_none();
             let Some((pidfd, group)) = named else { continue };
             for &signal in signals {
                 // The group has had its own already, and a second polite one could be one too many.
-                if group != self.leader.pid() || signal == sys::SIGKILL {
+                if spared || group != self.leader.pid() || signal == sys::SIGKILL {
                     // ESRCH: it has ended. EPERM: it became another user's; it is counted as a survivor in the end.
                     let _ = pidfd.signal(signal);
                 }

@@ -2,7 +2,7 @@
 
 use super::deadline::Deadlines;
 use super::exit;
-use super::launch::{Preparation, is_bare_name};
+use super::launch::{Preparation, Surroundings, Trials, is_bare_name};
 use super::live::Live;
 use super::spec::{Disposition, LEAST_RELAY, OnExpiry, SpawnSpec};
 use super::subprocess::Subprocess;
@@ -10,6 +10,8 @@ use super::supervisor::{FORCED_WAIT, Job, LARGE, supervise};
 use crate::environment;
 use crate::error::{Error, SpawnError};
 use crate::output::SpillDir;
+use crate::result::RunResult;
+use crate::sandbox::{SandboxChain, SandboxRung};
 use crate::sys;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -193,6 +195,16 @@ impl SubprocessService {
         Entrance { core: Arc::clone(&self.owner.core) }
     }
 
+    /// What became of each backend of `chain` here. Those that have not been tried are tried now, in this service.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was found out: the service has been disposed of, or has no descriptors or processes to spare.
+    pub fn sandbox_rungs(&self, chain: &SandboxChain) -> Result<Vec<SandboxRung>, Error> {
+        let core = &self.owner.core;
+        chain.rungs(&Surroundings { dir: &core.dir, trials: core })
+    }
+
     /// Stops every range by the ladder, waits until each is gone or given up, joins every thread, and removes the spill
     /// files. What is executed afterwards fails with [`Error::Disposed`].
     ///
@@ -252,7 +264,8 @@ impl Drop for SignalGuard {
 impl Core {
     fn launch(self: &Arc<Self>, spec: SpawnSpec, preparation: Option<Box<dyn Preparation>>) -> Subprocess {
         let limits = (limit(spec.stdout), limit(spec.stderr));
-        let live = Live::new(&spec, limits, &self.deadlines);
+        let sandbox = preparation.as_ref().and_then(|preparation| preparation.sandbox());
+        let live = Live::new(&spec, limits, sandbox, &self.deadlines);
         if let Err(error) = self.enter(&live, spec, preparation) {
             live.fail(error);
             live.over();
@@ -309,8 +322,9 @@ impl Core {
         }
         let (core, of_thread) = (Arc::clone(self), Arc::clone(live));
         let thread = sys::spawn_thread("shx-run", move || {
+            let surroundings = Surroundings { dir: &core.dir, trials: &core };
             let supervised =
-                std::panic::catch_unwind(AssertUnwindSafe(|| supervise(&of_thread, &core.dir, job)));
+                std::panic::catch_unwind(AssertUnwindSafe(|| supervise(&of_thread, &surroundings, job)));
             if supervised.is_err() {
                 // A defect of ours. Nothing may run on unseen, and nobody may wait for ever.
                 of_thread.kill_now();
@@ -431,6 +445,12 @@ impl Core {
 
     fn lock(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trials for Arc<Core> {
+    fn run(&self, spec: SpawnSpec, preparation: Box<dyn Preparation>) -> Result<RunResult, Error> {
+        self.launch(spec, Some(preparation)).result()
     }
 }
 

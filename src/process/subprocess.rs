@@ -7,6 +7,7 @@ use super::{Cause, range::Range};
 use crate::error::Error;
 use crate::output::{self, Bytes, OutputStream};
 use crate::result::{Containment, OutputRead, ProcessRead, ProcessStatus, RunResult};
+use crate::sandbox::SandboxInfo;
 use std::ffi::OsString;
 use std::fs::File;
 use std::sync::Arc;
@@ -209,6 +210,10 @@ impl Subprocess {
         // Only an existing process has pipes; why there is none is the result's to say.
         self.live.wait_started().ok()?;
         self.live.take_pipe(which)
+    }
+
+    pub(crate) fn sandbox(&self) -> Option<SandboxInfo> {
+        self.live.sandbox()
     }
 
     /// By which means the range is held together here.

@@ -1,7 +1,8 @@
 //! The supervisor: one thread that starts a process, reads it, brings it down when told to, and settles it.
 
 use super::cause::Cause;
-use super::launch::{Launch, Preparation};
+use super::confiner::Confiner;
+use super::launch::{Launch, Preparation, Surroundings};
 use super::live::{Ending, Live, Pipes};
 use super::range::{Members, Range, Unseen};
 use super::spec::{Disposition, Input, SpawnSpec};
@@ -30,9 +31,9 @@ pub(super) struct Job {
 }
 
 /// Starts the process and sees it to its end. Returns when nothing of the range is left, or nothing more can be done.
-pub(super) fn supervise(live: &Arc<Live>, dir: &SpillDir, job: Job) {
+pub(super) fn supervise(live: &Arc<Live>, surroundings: &Surroundings<'_>, job: Job) {
     let launch = Launch::of(&job.spec);
-    match start(live, dir, job, launch) {
+    match start(live, surroundings, job, launch) {
         Ok(Some(supervisor)) => supervisor.run(),
         Ok(None) => {}
         Err(error) => live.fail(error),
@@ -43,18 +44,22 @@ pub(super) fn supervise(live: &Arc<Live>, dir: &SpillDir, job: Job) {
 /// Prepares and spawns. `None` when the execution was cut short before, and is settled.
 fn start<'a>(
     live: &'a Arc<Live>,
-    dir: &'a SpillDir,
+    surroundings: &Surroundings<'a>,
     job: Job,
     mut launch: Launch,
 ) -> Result<Option<Supervisor<'a>>, Error> {
     let Job { mut spec, preparation, marker, marker_id } = job;
     if let Some(preparation) = preparation {
-        preparation.prepare(&mut launch, dir)?;
+        preparation.prepare(&mut launch, surroundings)?;
+    }
+    if let Some(confiner) = &launch.confiner {
+        live.confined(confiner.facts());
     }
     launch.env.retain(|(name, _)| *name != marker.0);
     launch.env.push((marker.0, marker.1.into()));
     let command = sys::Command::new(&launch.candidates, &launch.argv, &launch.env, &launch.cwd)
         .map_err(|error| launch.shortage("its arguments cannot be passed", &error))?;
+    let command = command.confined_by(launch.confinement.take()).keeping(launch.kept.take());
     let wake = Wake::new().map_err(|error| launch.shortage("no wake-up for its supervisor", &error))?;
     let plumbing = Plumbing::lay(&mut spec, &launch)?;
     let Plumbing { stdio, sources, feed, pipes } = plumbing;
@@ -66,12 +71,15 @@ fn start<'a>(
     drop(stdio);
     drop(command);
     let wake = Arc::new(wake);
-    let range = Arc::new(Range::new(spawned.leader, marker_id, live.began));
+    let confiner = launch.confiner.take();
+    let spare_leader = confiner.as_ref().is_some_and(|confiner| confiner.waits());
+    let range = Arc::new(Range::new(spawned.leader, marker_id, live.began, spare_leader));
     let published = live.publish(&wake, &range, pipes);
     let mut supervisor = Supervisor {
         live,
-        dir,
+        dir: surroundings.dir,
         range,
+        confiner,
         wake,
         sources,
         feed,
@@ -79,6 +87,7 @@ fn start<'a>(
         ladder: Ladder::Foot,
         watched: Vec::new(),
         left: 0,
+        leaving: 0,
         unseen: false,
         under_stop: false,
         given_up: false,
@@ -269,6 +278,8 @@ struct Supervisor<'a> {
     live: &'a Arc<Live>,
     dir: &'a SpillDir,
     range: Arc<Range>,
+    /// Until it has been asked at the end.
+    confiner: Option<Box<dyn Confiner>>,
     wake: Arc<Wake>,
     sources: Vec<Source>,
     feed: Option<Feed>,
@@ -278,6 +289,8 @@ struct Supervisor<'a> {
     watched: Vec<PidFd>,
     /// How many the last look has found.
     left: usize,
+    /// How many of these were on their way out.
+    leaving: usize,
     /// The last look failed: who is left is not known.
     unseen: bool,
     /// The last stroke was made when all was to be stopped.
@@ -423,6 +436,7 @@ impl Supervisor<'_> {
         let again = match found {
             Ok(members) => {
                 self.left = members.count;
+                self.leaving = members.leaving;
                 self.watched = members.watched;
                 members.unnamed || (self.watched.is_empty() && self.left > 0)
             }
@@ -488,7 +502,7 @@ impl Supervisor<'_> {
         // Everybody found is watched from now on, so the next look is taken when they are gone.
         let empty =
             if matches!(self.ladder, Ladder::Foot) { self.is_empty(now) } else { self.still_left() == 0 };
-        if self.unseen && self.whole_bound(drain).is_none_or(|bound| now < bound) {
+        if self.is_undecided() && self.whole_bound(drain).is_none_or(|bound| now < bound) {
             // Who is left is a fact of the result: it is asked again, for as long as a held stream would be waited for.
             return;
         }
@@ -512,7 +526,14 @@ impl Supervisor<'_> {
             pipes_held: !self.sources.is_empty(),
             survivors,
             stdin_truncated,
+            confiner: self.confiner.take(),
         });
+    }
+
+    /// Whether it is not known yet who is left: nobody could look, or only such were seen as are as good as gone.
+    fn is_undecided(&self) -> bool {
+        let all_leaving = self.left > 0 && self.leaving == self.left;
+        self.unseen || (all_leaving && matches!(self.ladder, Ladder::Foot))
     }
 
     /// When held streams are given up: quiet for long enough, or the whole time is over. At once when all is to be stopped;
@@ -630,10 +651,12 @@ impl Supervisor<'_> {
             Ladder::Foot | Ladder::Top => None,
         };
         let unsettled = self.drain.filter(|_| !self.settled && ladder.is_none());
-        let drain = unsettled
-            .and_then(|drain| if self.unseen { self.whole_bound(drain) } else { self.drain_bound(drain) });
+        let drain = unsettled.and_then(|drain| {
+            if self.is_undecided() { self.whole_bound(drain) } else { self.drain_bound(drain) }
+        });
         // Only where the answer would change something: otherwise it is asked when it does.
-        let matters = self.leader_has_ended() && (self.sources.is_empty() || ladder.is_some() || self.unseen);
+        let matters =
+            self.leader_has_ended() && (self.sources.is_empty() || ladder.is_some() || self.is_undecided());
         let recheck = self.recheck.map(|(at, _)| at).filter(|_| matters);
         [ladder, drain, recheck].into_iter().flatten().min()
     }

@@ -26,6 +26,17 @@ impl SandboxMode {
             SandboxMode::DangerFullAccess => "danger-full-access",
         }
     }
+
+    /// Whether it allows strictly more than `other`.
+    #[must_use]
+    pub fn is_wider_than(self, other: SandboxMode) -> bool {
+        let width = |mode| match mode {
+            SandboxMode::ReadOnly => 0,
+            SandboxMode::WorkspaceWrite => 1,
+            SandboxMode::DangerFullAccess => 2,
+        };
+        width(self) > width(other)
+    }
 }
 
 impl fmt::Display for SandboxMode {
@@ -56,18 +67,38 @@ pub enum Enforcement {
     Partial,
 }
 
+impl Enforcement {
+    /// `full` or `partial`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Enforcement::Full => "full",
+            Enforcement::Partial => "partial",
+        }
+    }
+}
+
 /// The sandbox facts of one run. Absent from a run of an executor that does not confine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxInfo {
     /// The mode the command ran under.
     pub mode: SandboxMode,
-    /// Whether the sandbox is known to have denied a file operation.
+    /// Whether the sandbox is known to have denied a file operation: the command has failed, and what is kept of its stderr
+    /// holds the backend's own error text. One that hid its error is not known.
     pub denied: bool,
-    /// How completely the mode was enforced.
+    /// How completely the mode is enforced. `None` without confinement, and as long as no backend has been chosen.
     pub enforcement: Option<Enforcement>,
     /// Whether the sandbox failed before the command could run.
     pub runner_failed: bool,
-    /// The backend that confined the command.
+    /// The backend that confines the command. `None` without confinement, and as long as none has been chosen.
     pub backend: Option<String>,
+}
+
+impl SandboxInfo {
+    /// The facts before anything is known but the mode.
+    #[must_use]
+    pub fn new(mode: SandboxMode) -> SandboxInfo {
+        SandboxInfo { mode, denied: false, enforcement: None, runner_failed: false, backend: None }
+    }
 }

@@ -4,16 +4,17 @@ use super::request::{ExecRequest, ExecSpec, GRACE, OUTPUT_MAX_BYTES, Stdin};
 use super::{Execution, ShellExecutor};
 use crate::environment::{Block, EnvEntry, Scrub, check_managed_name, check_name, check_value};
 use crate::error::{Error, SpawnError, SpawnStage};
-use crate::output::{PrivateFile, SpillDir};
+use crate::output::PrivateFile;
 use crate::process::{
     ANSWER_WINDOW, DRAIN_IDLE, Disposition, Entrance, Input, LEAST_RELAY, Launch, OnExpiry, Preparation,
-    SpawnSpec, SubprocessService, candidates, is_bare_name,
+    SpawnSpec, SubprocessService, Surroundings, candidates, is_bare_name,
 };
-use crate::sandbox::SandboxMode;
+use crate::sandbox::{self, Confined, SandboxInfo, SandboxMode, SandboxPlan, SandboxPolicy, SandboxProvider};
 use crate::sys;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The defaults and caps of a [`BashExecutor`].
@@ -62,7 +63,7 @@ impl Default for Config {
     }
 }
 
-/// Runs each command as a fresh `bash -c`, unconfined.
+/// Runs each command as a fresh `bash -c`: unconfined, or [in a sandbox](BashExecutor::with_sandbox).
 ///
 /// The shell is neither a login shell nor interactive, and whatever would run code before the command (`BASH_ENV`, exported
 /// functions) is kept from it. The commands belong to the service: dropping the executor leaves them running.
@@ -81,6 +82,14 @@ impl Default for Config {
 pub struct BashExecutor {
     service: Entrance,
     config: Config,
+    sandbox: Option<Sandbox>,
+}
+
+/// What confines, and the policy of those that do not bring their own.
+#[derive(Debug, Clone)]
+struct Sandbox {
+    provider: Arc<dyn SandboxProvider>,
+    policy: SandboxPolicy,
 }
 
 impl BashExecutor {
@@ -113,7 +122,22 @@ impl BashExecutor {
             return Err(Error::invalid("shell", format!("is the relative path {:?}", config.shell)));
         }
         no_nul("shell", config.shell.as_os_str())?;
-        Ok(BashExecutor { service: service.entrance(), config })
+        Ok(BashExecutor { service: service.entrance(), config, sandbox: None })
+    }
+
+    /// The same, with each command confined by `provider`: under its request's policy, or else under `policy`. A policy of
+    /// `danger-full-access` runs a command without asking the provider.
+    ///
+    /// # Errors
+    ///
+    /// As [`SandboxPolicy::canonical`]. Whether anything can confine here is seen when a command is executed.
+    pub fn with_sandbox(
+        mut self,
+        provider: Arc<dyn SandboxProvider>,
+        policy: SandboxPolicy,
+    ) -> Result<BashExecutor, Error> {
+        self.sandbox = Some(Sandbox { provider, policy: policy.canonical()? });
+        Ok(self)
     }
 
     /// The configuration.
@@ -141,6 +165,18 @@ impl BashExecutor {
         Ok(if asked.as_os_str().is_empty() { current } else { current.join(asked) })
     }
 
+    /// The policy that a command runs under; `None` from an executor that does not confine.
+    fn policy(&self, requested: Option<SandboxPolicy>) -> Result<Option<SandboxPolicy>, Error> {
+        match (&self.sandbox, requested) {
+            (Some(sandbox), None) => Ok(Some(sandbox.policy.clone())),
+            (Some(_), Some(policy)) => policy.canonical().map(Some),
+            (None, Some(policy)) if policy.mode != SandboxMode::DangerFullAccess => {
+                Err(unconfined(policy.mode))
+            }
+            (None, requested) => Ok(requested),
+        }
+    }
+
     fn environment(&self, request: &ExecRequest) -> Result<Block, Error> {
         let named = |name: &OsStr| format!("env {}", name.to_string_lossy());
         for entry in &request.env {
@@ -165,7 +201,7 @@ impl BashExecutor {
 }
 
 impl ShellExecutor for BashExecutor {
-    fn resolve(&self, request: ExecRequest) -> Result<ExecSpec, Error> {
+    fn resolve(&self, mut request: ExecRequest) -> Result<ExecSpec, Error> {
         no_nul("command", &request.command)?;
         if request.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Error::invalid("timeout", "is zero"));
@@ -173,13 +209,7 @@ impl ShellExecutor for BashExecutor {
         if request.stdout_max_bytes == Some(0) {
             return Err(Error::invalid("stdout_max_bytes", "is zero"));
         }
-        if let Some(policy) = &request.sandbox_policy {
-            if policy.mode != SandboxMode::DangerFullAccess {
-                // Ignoring it would run the command with rights that nobody has given it.
-                let reason = "this executor does not confine commands".to_owned();
-                return Err(Error::SandboxUnavailable { mode: policy.mode, reason });
-            }
-        }
+        let sandbox_policy = self.policy(request.sandbox_policy.take())?;
         let environment = self.environment(&request)?;
         let config = &self.config;
         let stdout_max_bytes = request.stdout_max_bytes.unwrap_or(config.output_max_bytes);
@@ -201,7 +231,7 @@ impl ShellExecutor for BashExecutor {
             stdin: request.stdin,
             environment: environment.entries,
             scrubbed: environment.removed,
-            sandbox_policy: request.sandbox_policy,
+            sandbox_policy,
             backpressure: request.backpressure,
             command: request.command,
         })
@@ -230,25 +260,59 @@ impl ShellExecutor for BashExecutor {
         order.answer_window = spec.answer_window;
         order.abort = spec.abort;
         order.scrubbed = spec.scrubbed;
-        let preparation = BashPreparation { shell: self.config.shell.clone(), command: spec.command };
+        let sandbox = match (&self.sandbox, spec.sandbox_policy) {
+            // Whoever took the policy out of the spec has not taken it out of the executor.
+            (Some(sandbox), None) => Some(sandbox.clone()),
+            (Some(sandbox), Some(policy)) => Some(Sandbox { policy, ..sandbox.clone() }),
+            (None, Some(policy)) if policy.mode != SandboxMode::DangerFullAccess => {
+                Some(Sandbox { provider: Arc::new(NoProvider), policy })
+            }
+            (None, _) => None,
+        };
+        let preparation =
+            BashPreparation { shell: self.config.shell.clone(), command: spec.command, sandbox };
         self.service.launch(order, Some(Box::new(preparation))).into()
+    }
+
+    fn sandbox_mode(&self) -> Option<SandboxMode> {
+        self.sandbox.as_ref().map(|sandbox| sandbox.policy.mode)
     }
 }
 
-/// Finds the shell, and a place for a command that is too long to be an argument.
+/// Of an executor that does not confine: a spec that asks for it comes from another, and is not run.
+#[derive(Debug)]
+struct NoProvider;
+
+impl SandboxProvider for NoProvider {
+    fn confine(&self, policy: &SandboxPolicy, _plan: &mut SandboxPlan<'_>) -> Result<Confined, Error> {
+        Err(unconfined(policy.mode))
+    }
+}
+
+/// Ignoring what a policy asks for would run the command with rights that nobody has given it.
+fn unconfined(mode: SandboxMode) -> Error {
+    Error::SandboxUnavailable { mode, reason: "this executor does not confine commands".to_owned() }
+}
+
+/// Finds the shell, and a place for a command that is too long to be an argument; then has all of it confined.
 struct BashPreparation {
     shell: PathBuf,
     command: OsString,
+    sandbox: Option<Sandbox>,
 }
 
 impl Preparation for BashPreparation {
-    fn prepare(self: Box<Self>, launch: &mut Launch, dir: &SpillDir) -> Result<(), Error> {
+    fn sandbox(&self) -> Option<SandboxInfo> {
+        self.sandbox.as_ref().map(|sandbox| SandboxInfo::new(sandbox.policy.mode))
+    }
+
+    fn prepare(self: Box<Self>, launch: &mut Launch, surroundings: &Surroundings<'_>) -> Result<(), Error> {
         launch.stage = SpawnStage::Shell;
         launch.candidates = vec![find_shell(&self.shell)?];
         let (one, _) = sys::argument_limits();
         // The limit counts the NUL at the end.
         if one.is_some_and(|limit| self.command.len() >= limit) {
-            let script = PrivateFile::create(dir, "command-", self.command.as_encoded_bytes());
+            let script = PrivateFile::create(surroundings.dir, "command-", self.command.as_encoded_bytes());
             let script = script.map_err(|error| {
                 let what = format!("no file for its command of {} bytes", self.command.len());
                 SpawnError::resources(&format!("cannot start {:?}: {what}", self.shell), &error)
@@ -263,7 +327,12 @@ impl Preparation for BashPreparation {
             }
             launch.files.push(script);
         }
-        Ok(())
+        match self.sandbox {
+            Some(Sandbox { provider, policy }) if policy.mode != SandboxMode::DangerFullAccess => {
+                sandbox::confine(&*provider, &policy, launch, surroundings)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

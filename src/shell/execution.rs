@@ -319,6 +319,10 @@ impl ExecutionBackend for Subprocess {
         self.take_stdin()
     }
 
+    fn sandbox(&self) -> Option<SandboxInfo> {
+        self.sandbox()
+    }
+
     fn containment(&self) -> Containment {
         self.containment()
     }

@@ -2,8 +2,9 @@
 
 use crate::abort::AbortToken;
 use crate::environment::EnvEntry;
+use crate::error::Error;
 use crate::process::{ANSWER_WINDOW, DRAIN_IDLE, OnExpiry};
-use crate::sandbox::SandboxPolicy;
+use crate::sandbox::{Approver, Escalation, SandboxMode, SandboxPolicy};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -194,6 +195,26 @@ pub struct ExecSpec {
 }
 
 impl ExecSpec {
+    /// The same call in a wider mode, if `approver` grants that very call now. Nothing but the mode changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] when the call has no sandbox policy, the mode is not strictly wider, or the justification is
+    /// blank; [`Error::NotApproved`] when it was not granted.
+    pub fn escalate(
+        self,
+        mode: SandboxMode,
+        justification: impl Into<String>,
+        approver: &dyn Approver,
+    ) -> Result<ExecSpec, Error> {
+        let Some(current) = self.sandbox_policy.clone() else {
+            return Err(Error::invalid("escalation", "of a command that is not confined"));
+        };
+        let asked =
+            Escalation::new(self.command.clone(), self.workdir.clone(), current, mode, justification)?;
+        Ok(ExecSpec { sandbox_policy: Some(asked.ask(approver)?), ..self })
+    }
+
     /// A spec for providers of executors to fill: no input, no environment, no token, no spill file, 64,000 bytes of each
     /// stream, a grace of 3 s.
     #[must_use]

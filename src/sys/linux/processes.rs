@@ -89,44 +89,43 @@ impl ProcessTable {
 /// Whether the environment shown at a place of `/proc` contains `text`.
 ///
 /// A process that changes its program has none to show, from the moment the new memory is its own until the kernel has
-/// written down where in it the environment lies. It can be halted there for as long as others have the processor, so it is
-/// asked again until it is through: neither a count nor a short time alone may take it for one without an environment.
+/// written down where in it the environment lies; and a file opened before that moment shows nothing after it. It can be
+/// halted there for as long as others have the processor, so it is asked again until the two agree: neither a count nor a
+/// short time alone may take it for one without an environment.
 fn place_contains(place: &str, text: &[u8]) -> io::Result<bool> {
     const TRIES: u32 = 400;
     const BOUND: Duration = Duration::from_secs(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(5);
     let began = Instant::now();
-    let mut pause = Duration::from_micros(100);
-    let mut through = false;
-    for tried in 1.. {
+    let mut pause = Duration::from_micros(50);
+    let mut tried = 0;
+    // One that waits for a dead disk in between stays there, and then nobody can say whose it is.
+    while tried < TRIES || began.elapsed() < BOUND {
         let mut block = Vec::new();
         let read = File::open(format!("{place}/environ")).and_then(|mut file| file.read_to_end(&mut block));
         match gone_is_none(read)? {
             None => return Ok(false),
-            Some(0) if through => return Ok(false),
             Some(0) => {}
             Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
         }
         match environment_of(place)? {
-            // Read once more: it may have got through in between.
-            Environment::Placed => through = true,
-            // One that waits for a dead disk stays there, and then nobody can say whose it is.
-            Environment::NotYet if tried >= TRIES && began.elapsed() >= BOUND => return Ok(false),
-            Environment::NotYet => {
-                std::thread::sleep(pause);
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            Environment::Never => return Ok(false),
+            Environment::Empty | Environment::Never => return Ok(false),
+            Environment::NotYet | Environment::Filled => {}
         }
+        tried += 1;
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(false)
 }
 
-/// Whether a process that shows no environment will have one.
+/// What a process that has shown no environment has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Environment {
-    /// It has a place in memory, and may be of no length.
-    Placed,
+    /// One of no length.
+    Empty,
+    /// One with something in it: what was shown was that of memory it has left.
+    Filled,
     /// The process is on its way through `execve`, or out of its memory.
     NotYet,
     /// It has ended, or may not be looked at.
@@ -139,16 +138,17 @@ fn environment_of(place: &str) -> io::Result<Environment> {
     Ok(read.map_or(Environment::Never, |length| parse_environment(&line[..length])))
 }
 
-/// The state, field 3, and `env_end`, field 51, of proc_pid_stat(5). The second is zero in a process without memory of its
-/// own, in one between two programs, and in one that may not be looked at; an empty environment has a place all the same.
+/// The state, field 3, and `env_start` and `env_end`, fields 50 and 51, of proc_pid_stat(5). The end is zero in a process
+/// without memory of its own, in one between two programs, and in one that may not be looked at.
 fn parse_environment(text: &[u8]) -> Environment {
     let rest = text.iter().rposition(|&byte| byte == b')').and_then(|close| text.get(close + 1..));
     let Some(Ok(rest)) = rest.map(std::str::from_utf8) else { return Environment::Never };
     let mut fields = rest.split_ascii_whitespace();
-    match (fields.next(), fields.nth(47)) {
-        (None | Some("Z" | "X" | "x"), _) | (_, None) => Environment::Never,
-        (_, Some("0")) => Environment::NotYet,
-        (_, Some(_)) => Environment::Placed,
+    match (fields.next(), fields.nth(46), fields.next()) {
+        (None | Some("Z" | "X" | "x"), ..) | (_, None, _) | (.., None) => Environment::Never,
+        (_, _, Some("0")) => Environment::NotYet,
+        (_, start, end) if start == end => Environment::Empty,
+        _ => Environment::Filled,
     }
 }
 
@@ -184,6 +184,7 @@ fn gone_is_none(read: io::Result<usize>) -> io::Result<Option<usize>> {
 
 /// Of the kernel's sched.h.
 const PF_KTHREAD: u32 = 0x0020_0000;
+const PF_EXITING: u32 = 0x0000_0004;
 
 /// One line of proc_pid_stat(5). The name in parentheses may itself hold spaces and parentheses: fields are counted from
 /// the last one.
@@ -205,7 +206,9 @@ fn parse(pid: i32, text: &[u8]) -> Option<ProcessEntry> {
     let ended = matches!(state, "Z" | "X" | "x");
     let (zombie, headless) = (ended && threads <= 1, ended && threads > 1);
     let kernel = flags & PF_KTHREAD != 0;
-    Some(ProcessEntry { pid, parent, group, session, start, zombie, headless, kernel })
+    // Of the first thread only: the others may go on.
+    let leaving = flags & PF_EXITING != 0 && threads <= 1;
+    Some(ProcessEntry { pid, parent, group, session, start, zombie, leaving, headless, kernel })
 }
 
 /// The numbers handed out since a process got its own.
@@ -284,6 +287,7 @@ mod tests {
             session: 5,
             start: 987_654,
             zombie: false,
+            leaving: false,
             headless: false,
             kernel: false,
         };
@@ -292,6 +296,8 @@ mod tests {
         assert!(!parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().zombie);
         assert!(parse(7, b"7 (x) Z 3 4 5 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().headless);
         assert!(parse(7, b"7 (x) S 3 4 5 0 -1 2129984 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().kernel);
+        assert!(parse(7, b"7 (x) R 3 4 5 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 1 0 1 0 0\n").unwrap().leaving);
+        assert!(!parse(7, b"7 (x) R 3 4 5 0 -1 4194308 1 2 3 4 5 6 7 8 20 0 2 0 1 0 0\n").unwrap().leaving);
         assert_eq!(parse(7, b"7 (x) S 3"), None);
         assert_eq!(parse(7, b""), None);
     }
@@ -299,14 +305,16 @@ mod tests {
     // T5
     #[test]
     fn an_empty_environment_is_told_from_one_that_is_on_its_way() {
-        let line = |state: &str, end: &str| {
-            let before: Vec<String> = (4..=50).map(|field| field.to_string()).collect();
-            format!("7 (a) b) {state} {} {end} 0\n", before.join(" "))
+        let line = |state: &str, start: &str, end: &str| {
+            let before: Vec<String> = (4..=49).map(|field| field.to_string()).collect();
+            format!("7 (a) b) {state} {} {start} {end} 0\n", before.join(" "))
         };
-        let told = |state, end| parse_environment(line(state, end).as_bytes());
-        assert_eq!(told("R", "140729"), Environment::Placed);
-        assert_eq!(told("R", "0"), Environment::NotYet);
-        assert_eq!(told("Z", "0"), Environment::Never);
+        let told = |state, start, end| parse_environment(line(state, start, end).as_bytes());
+        assert_eq!(told("R", "140729", "140729"), Environment::Empty);
+        assert_eq!(told("R", "140729", "140800"), Environment::Filled);
+        assert_eq!(told("R", "0", "0"), Environment::NotYet);
+        assert_eq!(told("R", "140729", "0"), Environment::NotYet);
+        assert_eq!(told("Z", "0", "0"), Environment::Never);
         assert_eq!(parse_environment(b"7 (x) R 3"), Environment::Never);
         assert_eq!(parse_environment(b""), Environment::Never);
 
@@ -315,11 +323,12 @@ mod tests {
         while environment_of(&place).unwrap() == Environment::NotYet {
             std::thread::yield_now();
         }
-        assert_eq!(environment_of(&place).unwrap(), Environment::Placed);
+        assert_eq!(environment_of(&place).unwrap(), Environment::Empty);
         assert!(!place_contains(&place, b"A=").unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(environment_of(&place).unwrap(), Environment::Never);
+        assert_eq!(environment_of("/proc/self").unwrap(), Environment::Filled);
         assert!(place_contains("/proc/self", b"PATH=").unwrap());
     }
 

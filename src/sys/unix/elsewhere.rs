@@ -52,6 +52,10 @@ impl AsFd for PidFd {
     }
 }
 
+/// What a child puts round itself; there is nothing here, so no value of this type exists.
+#[derive(Debug)]
+pub(crate) enum Confinement {}
+
 /// The process table, which is not read here: a range is its process group.
 #[derive(Debug)]
 pub(crate) enum ProcessTable {}

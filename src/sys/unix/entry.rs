@@ -11,6 +11,8 @@ pub(crate) struct ProcessEntry {
     pub(crate) start: u64,
     /// Ended, and waiting to be reaped: it can do nothing any more.
     pub(crate) zombie: bool,
+    /// On its way out: it runs no code of its own any more, and is a zombie soon.
+    pub(crate) leaving: bool,
     /// Its first thread has ended, and others go on: what is asked of the process is to be asked of them.
     pub(crate) headless: bool,
     /// A thread of the kernel's, which nobody started.

@@ -94,18 +94,7 @@ mod linux {
         check(i32::try_from(result).unwrap_or(-1)).map(drop)
     }
 
-    /// Which version of Landlock's interface the kernel speaks.
-    pub(crate) fn landlock_abi() -> io::Result<u32> {
-        /// From the kernel's `uapi/linux/landlock.h`: asks for the version, and makes no ruleset.
-        const CREATE_RULESET_VERSION: libc::c_uint = 1;
-        let none = std::ptr::null::<libc::c_void>();
-        // SAFETY: with this flag the call takes a null structure of no bytes.
-        let version = unsafe {
-            libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, CREATE_RULESET_VERSION)
-        };
-        let version = check(i32::try_from(version).unwrap_or(-1))?;
-        u32::try_from(version).map_err(io::Error::other)
-    }
+    pub(crate) use crate::sys::linux::landlock_abi;
 
     /// The page limit of one user's pipes, above which new ones are small.
     pub(crate) fn user_pipe_pages_soft() -> Option<u64> {

@@ -4,6 +4,7 @@
 //! on. So it writes nothing but its stack, the gate, and (as every system call does) the standing thread's errno.
 
 use super::{Command, Gate, Step, is_empty};
+use crate::sys::Confinement;
 use crate::sys::unix::signal::resettable;
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -54,8 +55,20 @@ pub(super) struct Report {
 impl Report {
     pub(super) const SIZE: usize = 12;
 
-    const STEPS: [Step; 6] =
-        [Step::Session, Step::Workdir, Step::Streams, Step::Descriptors, Step::Exec, Step::Cancelled];
+    const STEPS: [Step; 12] = [
+        Step::Session,
+        Step::Identity,
+        Step::ReadOnly,
+        Step::Writable,
+        Step::Scratch,
+        Step::Workdir,
+        Step::Streams,
+        Step::Privileges,
+        Step::Ruleset,
+        Step::Descriptors,
+        Step::Exec,
+        Step::Cancelled,
+    ];
 
     fn to_bytes(&self) -> [u8; Report::SIZE] {
         let step = Report::STEPS.iter().position(|&step| step == self.step).unwrap_or(0);
@@ -97,7 +110,11 @@ fn errno() -> i32 {
 }
 
 fn failed(step: Step) -> Report {
-    Report { step, errno: errno(), candidate: 0 }
+    failed_at((step, 0))
+}
+
+fn failed_at((step, candidate): (Step, usize)) -> Report {
+    Report { step, errno: errno(), candidate }
 }
 
 fn run(setup: &Setup<'_>) -> Report {
@@ -106,6 +123,9 @@ fn run(setup: &Setup<'_>) -> Report {
     // SAFETY: setsid takes nothing.
     if unsafe { libc::setsid() } < 0 {
         return failed(Step::Session);
+    }
+    if let Some(Err(failed)) = setup.command.confinement.as_ref().map(Confinement::enter) {
+        return failed_at(failed);
     }
     // SAFETY: the text ends in NUL and outlives the call.
     if !is_empty(&setup.command.workdir) && unsafe { libc::chdir(setup.command.workdir.as_ptr()) } < 0 {
@@ -118,7 +138,11 @@ fn run(setup: &Setup<'_>) -> Report {
             return failed(Step::Streams);
         }
     }
-    if !close_the_rest_on_exec(setup.report) {
+    if let Some(Err(failed)) = setup.command.confinement.as_ref().map(Confinement::seal) {
+        return failed_at(failed);
+    }
+    let kept = setup.command.kept();
+    if !close_the_rest_on_exec(setup.report, kept) || !kept.is_none_or(keep) {
         return failed(Step::Descriptors);
     }
     default_signals();
@@ -177,9 +201,9 @@ const CLOSE_RANGE_CLOEXEC: libc::c_uint = 1 << 2;
 
 /// Keeps every descriptor above 2 from the command, close-on-exec or not: the host may have forgotten the flag, and the
 /// command would hold its port or lock.
-fn close_the_rest_on_exec(report: RawFd) -> bool {
+fn close_the_rest_on_exec(report: RawFd, kept: Option<RawFd>) -> bool {
     close_range(3, libc::c_uint::MAX, CLOSE_RANGE_CLOEXEC)
-        || close_around(report)
+        || close_around(report, kept.unwrap_or(report))
         || mark_listed()
         || mark_all()
 }
@@ -189,10 +213,22 @@ fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> 
     first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } == 0
 }
 
-/// Linux 5.9 and 5.10 close only: all but the report's own descriptor, which goes with exec.
-fn close_around(report: RawFd) -> bool {
-    let Ok(report) = libc::c_uint::try_from(report) else { return false };
-    close_range(3, report - 1, 0) && close_range(report + 1, libc::c_uint::MAX, 0)
+/// Linux 5.9 and 5.10 close only: all but the report's own descriptor, which goes with exec, and one that is kept.
+fn close_around(report: RawFd, kept: RawFd) -> bool {
+    let (Ok(low), Ok(high)) =
+        (libc::c_uint::try_from(report.min(kept)), libc::c_uint::try_from(report.max(kept)))
+    else {
+        return false;
+    };
+    close_range(3, low - 1, 0)
+        && close_range(low + 1, high.saturating_sub(1), 0)
+        && close_range(high + 1, libc::c_uint::MAX, 0)
+}
+
+/// Lets the command have it.
+fn keep(fd: RawFd) -> bool {
+    // SAFETY: F_SETFD takes an integer.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, 0) == 0 }
 }
 
 fn mark(fd: RawFd) {

@@ -4,7 +4,7 @@ use super::child::{self, Report, Setup};
 use super::{Command, Gate, SpawnFailure, Spawned, Stdio, Step, leader_of};
 use crate::sys::unix::fd::{check, retry, set_nonblocking};
 use crate::sys::unix::pipe::raw_pipe;
-use crate::sys::{Interest, Leader, PidFd, PollSet};
+use crate::sys::{Confinement, Interest, Leader, PidFd, PollSet};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -31,6 +31,7 @@ pub(super) fn spawn(
     let top = unsafe { stack.0.as_mut_ptr().cast::<u8>().add(STACK) };
     let flags =
         libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | if with_pidfd { libc::CLONE_PIDFD } else { 0 };
+    let flags = flags | command.confinement.as_ref().map_or(0, Confinement::clone_flags);
     let argument = (&raw const setup).cast_mut().cast();
     // SAFETY: the child runs `child::main` on a stack nobody else uses, reads `setup`, which outlives it here because
     // CLONE_VFORK holds this thread until the child has called execve or _exit, and makes system calls only. Every signal

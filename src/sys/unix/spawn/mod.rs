@@ -15,7 +15,7 @@ mod posix;
 pub(crate) use gate::Gate;
 pub(crate) use limits::argument_limits;
 
-use super::{Leader, PidFd};
+use super::{Confinement, Leader, PidFd};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -44,6 +44,10 @@ pub(crate) struct Command {
     argv: CStrings,
     envp: CStrings,
     workdir: CString,
+    /// What the child puts round itself before it executes.
+    confinement: Option<Confinement>,
+    /// A descriptor that the child keeps, under its number here.
+    kept: Option<OwnedFd>,
 }
 
 impl Command {
@@ -68,7 +72,22 @@ impl Command {
             block.push(CString::new(entry)?);
         }
         let workdir = c_string(workdir.as_os_str())?;
-        Ok(Command { candidates, argv: CStrings::new(argv), envp: CStrings::new(block), workdir })
+        let (argv, envp) = (CStrings::new(argv), CStrings::new(block));
+        Ok(Command { candidates, argv, envp, workdir, confinement: None, kept: None })
+    }
+
+    /// The same, confined. It is started behind these walls or not at all.
+    pub(crate) fn confined_by(self, confinement: Option<Confinement>) -> Command {
+        Command { confinement, ..self }
+    }
+
+    /// The same, with a descriptor besides the standard streams, under the number it has here.
+    pub(crate) fn keeping(self, kept: Option<OwnedFd>) -> Command {
+        Command { kept, ..self }
+    }
+
+    fn kept(&self) -> Option<RawFd> {
+        self.kept.as_ref().map(OwnedFd::as_raw_fd)
     }
 
     /// The bytes of the longest single argument or variable, and of all of them, their NULs included.
@@ -124,6 +143,18 @@ pub(crate) enum Step {
     Process,
     Session,
     Workdir,
+    /// Being the same user in a namespace of its own.
+    Identity,
+    /// Making the file system read-only.
+    ReadOnly,
+    /// Keeping a directory writable; which one, the candidate says.
+    Writable,
+    /// A file system in memory.
+    Scratch,
+    /// Giving up what leads round a wall.
+    Privileges,
+    /// The Landlock domain.
+    Ruleset,
     /// Putting the streams on 0, 1 and 2.
     Streams,
     /// Keeping all other descriptors from the command.
@@ -156,6 +187,11 @@ impl SpawnFailure {
         matches!(self.error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
     }
 
+    /// The system does not know of this, or does not allow it: a filter, a limit of namespaces, a policy.
+    pub(crate) fn is_refusal(&self) -> bool {
+        is_refusal(&self.error) || matches!(self.error.raw_os_error(), Some(libc::ENOSPC | libc::EUSERS))
+    }
+
     /// There is no such program.
     pub(crate) fn is_missing(&self) -> bool {
         matches!(self.error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
@@ -173,8 +209,8 @@ pub(crate) struct Spawned {
     pub(crate) leader: Leader,
 }
 
-/// Starts `command` as the leader of a new session, with default signals, an empty mask, and `stdio` as its only
-/// descriptors. The calling thread has all signals blocked. Blocks until the child has passed `execve` or failed; another
+/// Starts `command` as the leader of a new session, with default signals, an empty mask, and `stdio` (and what it keeps)
+/// as its only descriptors. The calling thread has all signals blocked. Blocks until the child has passed `execve` or failed; another
 /// thread can end that by [`Gate::cancel`] and [`Gate::kill`].
 pub(crate) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spawned, SpawnFailure> {
     if gate.is_cancelled() {
@@ -183,15 +219,22 @@ pub(crate) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spa
     #[cfg(target_os = "linux")]
     for with_pidfd in [true, false] {
         match clone::spawn(command, stdio, gate, with_pidfd) {
-            Err(failure) if failure.step == Step::Process && is_refusal(&failure.error) => {}
+            Err(failure) if failure.step == Step::Process && is_refusal(&failure.error) => {
+                if command.confinement.is_some() && !with_pidfd {
+                    return Err(failure);
+                }
+            }
             done => return done,
         }
+    }
+    if command.confinement.is_some() {
+        // This way runs no step of ours in the child.
+        return Err(SpawnFailure::at(Step::Process, io::Error::from_raw_os_error(libc::ENOSYS)));
     }
     posix::spawn(command, stdio, gate)
 }
 
 /// The errnos of "not here": an unknown call or flag, or a filter that forbids it.
-#[cfg(target_os = "linux")]
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL))
 }

@@ -164,6 +164,11 @@ impl Actions {
             // SAFETY: initialised.
             returned(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, source, target) })?;
         }
+        if let Some(kept) = command.kept() {
+            // Onto itself: the one way to say that it is not closed by exec.
+            // SAFETY: initialised.
+            returned(unsafe { libc::posix_spawn_file_actions_adddup2(&raw mut self.0, kept, kept) })?;
+        }
         for fd in inheritable() {
             // SAFETY: initialised. Closing a number that was closed meanwhile is no error.
             returned(unsafe { libc::posix_spawn_file_actions_addclose(&raw mut self.0, fd) })?;
