@@ -35,8 +35,8 @@ impl SandboxPolicy {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] when the root is missing, is not a directory, or is one that would open the whole system:
-    /// `/`, `/dev`, or a place in the kernel's own `/proc` and `/sys`.
+    /// [`Error::InvalidRequest`] when the root is missing or is not a directory; in `workspace-write` also when it is one that
+    /// would open the whole system: `/`, `/dev`, or a place in the kernel's own `/proc` and `/sys`.
     pub fn canonical(mut self) -> Result<SandboxPolicy, Error> {
         if self.mode == SandboxMode::DangerFullAccess {
             return Ok(self);
@@ -48,10 +48,11 @@ impl SandboxPolicy {
         if !root.is_dir() {
             return Err(no("is not a directory".to_owned()));
         }
-        if root.parent().is_none() || root == Path::new("/dev") {
+        let writable = self.mode == SandboxMode::WorkspaceWrite;
+        if writable && (root.parent().is_none() || root == Path::new("/dev")) {
             return Err(no("would leave nothing to confine".to_owned()));
         }
-        if root.starts_with("/proc") || root.starts_with("/sys") {
+        if writable && (root.starts_with("/proc") || root.starts_with("/sys")) {
             return Err(no("is the kernel's".to_owned()));
         }
         self.workspace_root = root;
@@ -93,6 +94,8 @@ mod tests {
             assert!(told(Path::new(root)).contains("nothing to confine"), "{root}");
         }
         assert!(told(Path::new("/proc/self")).contains("the kernel's"));
+        let read_only = SandboxPolicy::new(SandboxMode::ReadOnly, "/").canonical();
+        assert!(read_only.is_ok(), "what is not opened may be anywhere");
         let open = SandboxPolicy::new(SandboxMode::DangerFullAccess, "/nowhere");
         assert_eq!(open.clone().canonical(), Ok(open));
     }

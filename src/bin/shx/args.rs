@@ -2,7 +2,7 @@
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, value_parser};
-use shell_executor::{EnvEntry, SandboxMode};
+use shell_executor::{EnvEntry, SandboxBackend, SandboxMode};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -52,6 +52,7 @@ Examples:
   shx run 'grep -c TODO src/*.rs | sort'
   shx run -C /tmp -e LANG=C -e DISPLAY- -- 'ls | head -3'
   shx run -i input.txt -- 'wc -l'
+  shx run -s workspace-write -w ~/src/project -C ~/src/project -- make test
   shx run --json --max-stdout 1m --keep-spill -- ./report.sh";
 
 #[derive(Debug, Args)]
@@ -119,13 +120,23 @@ pub(crate) struct RunArgs {
 
     /// What it may do to files: read-only, workspace-write or danger-full-access
     ///
-    /// The confined modes are refused in this version: nothing is run.
-    #[arg(short, long, value_name = "MODE", value_parser = parse_mode, help_heading = "Surroundings")]
+    /// Where nothing can confine it, it is not run. Reading, the network and other processes are not restricted.
+    #[arg(short, long, value_name = "MODE", value_parser = parse_mode, help_heading = "Sandbox")]
     pub(crate) sandbox: Option<SandboxMode>,
 
-    /// The directory that workspace-write may write [default: the workdir]
-    #[arg(short, long, value_name = "DIR", requires = "sandbox", help_heading = "Surroundings")]
+    /// The directory that workspace-write may write, besides the temp directory [default: the workdir]
+    #[arg(short, long, value_name = "DIR", requires = "sandbox", help_heading = "Sandbox")]
     pub(crate) workspace: Option<PathBuf>,
+
+    /// What confines it: native, bwrap, landlock (only in part), or auto for the first that works
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "sandbox",
+        value_parser = parse_backend,
+        help_heading = "Sandbox"
+    )]
+    pub(crate) sandbox_backend: Option<Backend>,
 
     /// What it reads: a file, - for shx's own stdin, or none [default: none]
     #[arg(short = 'i', long, value_name = "FILE", help_heading = "Input and output")]
@@ -169,6 +180,13 @@ pub(crate) enum Timeout {
 pub(crate) enum Spill {
     None,
     Bytes(u64),
+}
+
+/// Which sandbox backend is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Auto,
+    Only(SandboxBackend),
 }
 
 /// The shells of this version.
@@ -297,6 +315,14 @@ fn parse_mode(text: &str) -> Result<SandboxMode, String> {
     text.parse().map_err(|_| "it is read-only, workspace-write or danger-full-access".to_owned())
 }
 
+fn parse_backend(text: &str) -> Result<Backend, String> {
+    if text == "auto" {
+        return Ok(Backend::Auto);
+    }
+    let names = || SandboxBackend::ALL.iter().map(|backend| backend.as_str()).collect::<Vec<_>>().join(", ");
+    text.parse().map(Backend::Only).map_err(|_| format!("it is auto or one of: {}", names()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,5 +425,9 @@ mod tests {
         assert!(error(&["-s", "tight", "x"]).contains("read-only"));
         assert!(run(&["-w", "/", "x"]).is_err(), "a workspace without a mode confines nothing");
         assert!(run(&["-s", "read-only", "-w", "/", "x"]).is_ok());
+        assert!(run(&["--sandbox-backend", "native", "x"]).is_err(), "nor does a backend");
+        assert!(error(&["-s", "read-only", "--sandbox-backend", "chroot", "x"]).contains("auto"));
+        let parsed = run(&["-s", "read-only", "--sandbox-backend", "bwrap", "x"]).unwrap();
+        assert_eq!(parsed.sandbox_backend, Some(Backend::Only(SandboxBackend::Bwrap)));
     }
 }

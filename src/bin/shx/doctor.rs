@@ -4,22 +4,25 @@ use crate::args::DoctorArgs;
 use crate::json;
 use crate::print::print;
 use serde::Serialize;
-use shell_executor::{Facility, HostFacts, HostLimit, HostProgram};
+use shell_executor::{
+    Error, Facility, HostFacts, HostLimit, HostProgram, SandboxChain, SandboxRung, SubprocessService,
+};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The backends that confine commands, in the order in which they will be tried.
-const BACKENDS: [&str; 3] = ["native", "bwrap", "landlock"];
-const NOT_YET: &str = "not in this version";
 
 pub(crate) fn doctor(args: &DoctorArgs) -> ExitCode {
     let facts = HostFacts::probe();
-    print(&if args.json { json::line(&Facts::from(&facts)) } else { table(&facts) })
+    // What cannot be found out is shown as unavailable, each with the reason.
+    let rungs = SubprocessService::new().sandbox_rungs(&SandboxChain::new());
+    print(&if args.json { json::line(&Facts::new(&facts, &rungs)) } else { table(&facts, &rungs) })
 }
 
-fn table(facts: &HostFacts) -> String {
+type Rungs = Result<Vec<SandboxRung>, Error>;
+
+fn table(facts: &HostFacts, rungs: &Rungs) -> String {
     let mut table = Table::default();
     table.section("shx");
     table.row("version", VERSION);
@@ -40,12 +43,9 @@ fn table(facts: &HostFacts) -> String {
     table.row("Landlock ABI", kernel.landlock_abi.map_or_else(|| "none".to_owned(), |abi| abi.to_string()));
     table.row("user namespaces", &kernel.user_namespaces);
     table.section("sandbox backends");
-    for backend in BACKENDS {
-        let program = facts.sandbox_programs.iter().find(|program| program.name == backend);
-        match program.and_then(place) {
-            Some(path) => table.row(backend, format!("{NOT_YET} (found {path})")),
-            None => table.row(backend, NOT_YET),
-        }
+    match rungs {
+        Ok(rungs) => rungs.iter().for_each(|rung| table.row(rung.backend.as_str(), verdict(rung))),
+        Err(error) => table.row("not known", error),
     }
     table.section("limits");
     let limits = &facts.limits;
@@ -65,6 +65,19 @@ fn table(facts: &HostFacts) -> String {
     table.row("path", facts.temp_dir.display());
     table.row("private directory", &facts.private_temp);
     table.text
+}
+
+/// Whether a backend works, how completely, and whether it is the one that is used.
+fn verdict(rung: &SandboxRung) -> String {
+    if let Some(reason) = &rung.unavailable {
+        return format!("unavailable: {reason}");
+    }
+    let used = if rung.chosen { "used" } else { "works" };
+    let mut text = format!("{used}, {}", rung.backend.enforcement().as_str());
+    if !rung.ungoverned.is_empty() {
+        let _ = write!(text, " (not governed: {})", rung.ungoverned.join("; "));
+    }
+    text
 }
 
 const UNKNOWN: &str = "not told";
@@ -148,8 +161,10 @@ struct Kernel<'a> {
 struct Backend<'a> {
     name: &'a str,
     available: bool,
-    reason: &'a str,
-    program: Option<String>,
+    used: bool,
+    enforcement: &'a str,
+    reason: Option<&'a str>,
+    ungoverned: &'a [&'a str],
 }
 
 #[derive(Debug, Serialize)]
@@ -168,8 +183,8 @@ struct Limit {
     hard: Option<u64>,
 }
 
-impl<'a> From<&'a HostFacts> for Facts<'a> {
-    fn from(facts: &'a HostFacts) -> Facts<'a> {
+impl<'a> Facts<'a> {
+    fn new(facts: &'a HostFacts, rungs: &'a Rungs) -> Facts<'a> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let limit =
             |limit: Option<HostLimit>| limit.map(|limit| Limit { soft: limit.soft, hard: limit.hard });
@@ -194,13 +209,16 @@ impl<'a> From<&'a HostFacts> for Facts<'a> {
                 landlock_abi: kernel.landlock_abi,
                 user_namespaces: (&kernel.user_namespaces).into(),
             },
-            sandbox_backends: BACKENDS
-                .into_iter()
-                .map(|name| Backend {
-                    name,
-                    available: false,
-                    reason: NOT_YET,
-                    program: facts.sandbox_programs.iter().find(|found| found.name == name).and_then(place),
+            sandbox_backends: rungs
+                .iter()
+                .flatten()
+                .map(|rung| Backend {
+                    name: rung.backend.as_str(),
+                    available: rung.unavailable.is_none(),
+                    used: rung.chosen,
+                    enforcement: rung.backend.enforcement().as_str(),
+                    reason: rung.unavailable.as_deref(),
+                    ungoverned: &rung.ungoverned,
                 })
                 .collect(),
             limits: Limits {

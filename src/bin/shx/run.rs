@@ -1,6 +1,6 @@
 //! `shx run`: one command, its output passed through as it comes, its status passed on.
 
-use crate::args::{Held, RunArgs, Shell, Spill, Timeout};
+use crate::args::{Backend, Held, RunArgs, Shell, Spill, Timeout};
 use crate::feed::{Feed, Source};
 use crate::json;
 use crate::print::{FAILED, print, reason, say};
@@ -8,12 +8,13 @@ use crate::relay::Relay;
 use crate::signals;
 use shell_executor::{
     AbortToken, BashExecutor, Cause, Config, Containment, Error, ExecRequest, Execution, HostFacts, OnExpiry,
-    RunResult, SandboxPolicy, ServiceConfig, ShellExecutor, SubprocessService,
+    RunResult, SandboxChain, SandboxMode, SandboxPolicy, ServiceConfig, ShellExecutor, SubprocessService,
 };
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 const WRONG_COMMAND_LINE: u8 = 2;
@@ -60,7 +61,10 @@ fn attempt(args: RunArgs) -> Result<ExitCode, Failure> {
         status: FAILED,
     })?;
     let service = SubprocessService::with_config(service_config(&args));
-    let bash = BashExecutor::new(&service, config(&args))?;
+    let mut bash = BashExecutor::new(&service, config(&args))?;
+    if let Some(mode) = args.sandbox {
+        bash = bash.with_sandbox(Arc::new(chain(&args)), policy(&args, mode))?;
+    }
     let abort = AbortToken::new();
     let request = request(&args, &abort, source.is_some());
     let spec = bash.resolve(request)?;
@@ -151,12 +155,20 @@ fn request(args: &RunArgs, abort: &AbortToken, piped: bool) -> ExecRequest {
     }
     request.env.clone_from(&args.env);
     request.managed_env.clone_from(&args.managed);
-    request.sandbox_policy = args.sandbox.map(|mode| {
-        let root = args.workspace.clone().or_else(|| args.workdir.clone());
-        SandboxPolicy::new(mode, root.unwrap_or_else(|| PathBuf::from(".")))
-    });
     request.backpressure = !args.json && !args.quiet;
     request
+}
+
+fn policy(args: &RunArgs, mode: SandboxMode) -> SandboxPolicy {
+    let root = args.workspace.clone().or_else(|| args.workdir.clone());
+    SandboxPolicy::new(mode, root.unwrap_or_else(|| PathBuf::from(".")))
+}
+
+fn chain(args: &RunArgs) -> SandboxChain {
+    match args.sandbox_backend {
+        None | Some(Backend::Auto) => SandboxChain::new(),
+        Some(Backend::Only(backend)) => SandboxChain::new().backends([backend]),
+    }
 }
 
 fn joined(words: &[OsString]) -> OsString {
@@ -186,6 +198,9 @@ fn as_stream(execution: &Execution, quiet: bool) -> Result<ExitCode, Failure> {
     }
     if result.aborted && !quiet {
         say(format_args!("aborted"));
+    }
+    if let Some(sandbox) = result.sandbox.as_ref().filter(|sandbox| sandbox.denied && !quiet) {
+        say(format_args!("the {} sandbox has denied it a file", sandbox.mode));
     }
     status(&result).map(ExitCode::from)
 }
