@@ -45,6 +45,16 @@ pub enum Error {
     /// the host is exiting. Nothing was spawned.
     #[error("the service has been disposed of")]
     Disposed,
+    /// A contributor to the managed environment failed, or gave what it must not. Nothing was spawned.
+    #[error("environment contributor {contributor:?} {reason}")]
+    ManagedEnv {
+        /// The contributor, by the name it is registered under.
+        contributor: String,
+        /// The variable that it must not give, or not so; `None` when it failed as a whole.
+        variable: Option<String>,
+        /// What it did.
+        reason: String,
+    },
     /// The command has ended, and nobody can tell how: SIGCHLD is ignored in this process, or another thread reaps every
     /// child, and the kernel does not keep the status (Linux does since 6.15).
     #[error(
@@ -54,8 +64,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable name for the variant: `INVALID_REQUEST`, `SPAWN`, `SANDBOX_UNAVAILABLE`, `NOT_APPROVED`, `ABORTED`, `DISPOSED` or
-    /// `STATUS_LOST`. Messages may change, codes do not.
+    /// A stable name for the variant: `INVALID_REQUEST`, `SPAWN`, `SANDBOX_UNAVAILABLE`, `NOT_APPROVED`, `ABORTED`, `DISPOSED`,
+    /// `MANAGED_ENV` or `STATUS_LOST`. Messages may change, codes do not.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -65,6 +75,7 @@ impl Error {
             Error::NotApproved { .. } => "NOT_APPROVED",
             Error::Aborted => "ABORTED",
             Error::Disposed => "DISPOSED",
+            Error::ManagedEnv { .. } => "MANAGED_ENV",
             Error::StatusLost => "STATUS_LOST",
         }
     }

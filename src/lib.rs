@@ -102,7 +102,10 @@ mod sync;
 mod sys;
 
 pub use abort::AbortToken;
-pub use environment::{EnvEntry, Scrub};
+pub use environment::{
+    EnvCall, EnvContributor, EnvDeclaration, EnvEntry, EnvRegistration, EnvRegistry, EnvSnapshot,
+    EnvVariable, Scrub,
+};
 pub use error::{Error, SpawnError, SpawnStage};
 pub use host::{Facility, HostFacts, HostLimit, HostLimits, HostProgram, KernelFacts};
 pub use output::OutputStream;
@@ -118,5 +121,6 @@ pub use sandbox::{
     SandboxPlan, SandboxPolicy, SandboxPolicyService, SandboxProvider, SandboxRung, SandboxRunner,
 };
 pub use shell::{
-    BashExecutor, Config, ExecRequest, ExecSpec, Execution, ExecutionBackend, ShellExecutor, Stdin,
+    BashExecutor, Config, ExecRequest, ExecSpec, Execution, ExecutionBackend, ExitStatus, ParsedOutput,
+    ShellExecutor, Stdin, parse_exit_status, render_read, render_result,
 };

@@ -9,10 +9,15 @@
 //! Names and values are bytes that are looked at and never changed.
 
 mod block;
+mod contribution;
+mod contributor;
+mod registry;
 mod scrub;
 
 pub use block::EnvEntry;
 pub(crate) use block::{Block, check_managed_name, check_name, check_value};
+pub use contributor::{EnvCall, EnvContributor, EnvVariable};
+pub use registry::{EnvDeclaration, EnvRegistration, EnvRegistry, EnvSnapshot};
 pub use scrub::Scrub;
 
 use std::cmp::Ordering;

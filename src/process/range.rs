@@ -23,6 +23,10 @@ pub(crate) struct Members {
     ids: Vec<(i32, u64)>,
 }
 
+/// The environment variable that marks every process of a range. In a host that runs in a range itself, the value holds
+/// that range's mark as well, so that an outer range still finds what an inner one has started.
+pub(super) const MARKER: &str = "SHELL_EXECUTOR_RANGE";
+
 /// How many are watched at a time. Each takes a descriptor of the host's.
 const MOST_WATCHED: usize = 64;
 
@@ -212,7 +216,7 @@ impl Range {
             if !by_number && others.contains(&entry.session) {
                 continue;
             }
-            if by_number || ProcessTable::environment_contains(entry, self.marker.as_bytes())? {
+            if by_number || ProcessTable::environment_contains(entry, MARKER, &self.marker)? {
                 known.insert(entry.pid);
             }
         }

@@ -4,6 +4,7 @@ use super::deadline::Deadlines;
 use super::exit;
 use super::launch::{Preparation, Surroundings, Trials, is_bare_name};
 use super::live::Live;
+use super::range::MARKER;
 use super::spec::{Disposition, LEAST_RELAY, OnExpiry, SpawnSpec};
 use super::subprocess::Subprocess;
 use super::supervisor::{FORCED_WAIT, Job, LARGE, supervise};
@@ -23,10 +24,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// The environment variable that marks every process of a range. In a host that runs in a range itself, the value holds
-/// that range's mark as well, so that an outer range still finds what an inner one has started.
-const MARKER: &str = "SHELL_EXECUTOR_RANGE";
 
 /// What a service is set up with.
 #[derive(Debug, Clone)]

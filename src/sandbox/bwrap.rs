@@ -1,7 +1,7 @@
 //! The bubblewrap backend: the installed `bwrap`, with the same policy as arguments.
 
 use super::Enforcement;
-use super::denial::READ_ONLY;
+use super::native::READ_ONLY;
 use super::provider::{Confined, Rules, SandboxPlan};
 use super::verdict::Evidence;
 use crate::error::{Error, SpawnError, reason};

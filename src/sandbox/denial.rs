@@ -1,8 +1,5 @@
 //! Whether a sandbox has denied something, from what is left of a run: conservatively.
 
-/// What `write(2)` and its kin say behind a read-only mount, whatever the spelling of the program that passes it on.
-pub(super) const READ_ONLY: &str = "read-only file system";
-
 /// Whether a run that ended with `exit_code` was denied something: it failed by itself, and its stderr has one of the
 /// backend's own texts. Case is ignored; `texts` are in lower case.
 ///
@@ -24,7 +21,8 @@ mod tests {
     // S7, case 88
     #[test]
     fn only_a_failure_with_the_backends_own_text_is_a_denial() {
-        let denied = |code, stderr: &str| is_denied(code, stderr.as_bytes(), &[READ_ONLY.to_owned()]);
+        let denied =
+            |code, stderr: &str| is_denied(code, stderr.as_bytes(), &["read-only file system".to_owned()]);
         assert!(denied(Some(1), "touch: cannot touch '/etc/x': Read-only file system\n"));
         assert!(denied(Some(2), "EROFS: read-only file system, open '/etc/x'"));
         assert!(!denied(Some(0), "touch: cannot touch '/etc/x': Read-only file system\n"));

@@ -1,10 +1,12 @@
 //! The native backends: walls that the child puts round itself between `clone` and `execve`, with no program to help.
 
 use super::Enforcement;
-use super::denial::READ_ONLY;
 use super::provider::{Confined, Rules, SandboxPlan};
 use crate::error::{Error, reason};
 use crate::sys::{self, Boundary, Confinement, LandlockRights, Namespaces};
+
+/// What is said behind a read-only mount (`EROFS`), whatever the spelling of the program that passes it on.
+pub(super) const READ_ONLY: &str = "read-only file system";
 
 /// Namespaces and Landlock, or Landlock alone.
 pub(super) fn confine(

@@ -2,10 +2,12 @@
 
 mod bash;
 mod execution;
+mod render;
 mod request;
 
 pub use bash::{BashExecutor, Config};
 pub use execution::{Execution, ExecutionBackend};
+pub use render::{ExitStatus, ParsedOutput, parse_exit_status, render_read, render_result};
 pub use request::{ExecRequest, ExecSpec, Stdin};
 
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! What a caller asks for, and what it is resolved to.
 
 use crate::abort::AbortToken;
-use crate::environment::EnvEntry;
+use crate::environment::{EnvEntry, EnvSnapshot};
 use crate::error::Error;
 use crate::process::{ANSWER_WINDOW, DRAIN_IDLE, OnExpiry};
 use crate::sandbox::{Approver, Escalation, SandboxMode, SandboxPolicy};
@@ -128,6 +128,13 @@ impl ExecRequest {
     #[must_use]
     pub fn managed_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> ExecRequest {
         self.managed_env.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds all facts of a snapshot to [`managed_env`](ExecRequest::managed_env).
+    #[must_use]
+    pub fn managed_snapshot(mut self, snapshot: &EnvSnapshot) -> ExecRequest {
+        self.managed_env.extend(snapshot.iter().map(|(name, value)| (name.into(), value.into())));
         self
     }
 

@@ -68,64 +68,89 @@ impl ProcessTable {
         Ok(process.is_some_and(|process| process != pid.to_string()))
     }
 
-    /// Whether the environment the process was started with contains `text`. `false` where it may not be read.
-    pub(crate) fn environment_contains(entry: &ProcessEntry, text: &[u8]) -> io::Result<bool> {
+    /// Whether the environment the process was started with has `text` in the variable `name`. `false` where it may not be
+    /// read.
+    pub(crate) fn environment_contains(entry: &ProcessEntry, name: &str, text: &str) -> io::Result<bool> {
         let process = format!("/proc/{}", entry.pid);
         if !entry.headless {
-            return place_contains(&process, text);
+            return place_contains(&process, name, text);
         }
         // The ended first thread has no environment to show; the others have the process's.
         let Ok(threads) = fs::read_dir(format!("{process}/task")) else { return Ok(false) };
         for thread in threads {
-            let name = thread?.file_name();
-            if name.to_str() != Some(entry.pid.to_string().as_str()) {
-                return place_contains(&format!("{process}/task/{}", name.to_string_lossy()), text);
+            let thread = thread?.file_name();
+            if thread.to_str() != Some(entry.pid.to_string().as_str()) {
+                let place = format!("{process}/task/{}", thread.to_string_lossy());
+                return place_contains(&place, name, text);
             }
         }
         Ok(false)
     }
 }
 
-/// Whether the environment shown at a place of `/proc` contains `text`.
+/// Whether the environment shown at a place of `/proc` has `text` in the variable `name`.
 ///
 /// A process that changes its program has none to show, from the moment the new memory is its own until the kernel has
-/// written down where in it the environment lies; and a file opened before that moment shows nothing after it. It can be
-/// halted there for as long as others have the processor, so it is asked again until the two agree: neither a count nor a
-/// short time alone may take it for one without an environment.
-fn place_contains(place: &str, text: &[u8]) -> io::Result<bool> {
+/// written down where in it the environment lies; and a file that was opened before breaks off there, after any of its
+/// reads. So what does not hold the text counts only if all of it was read while it lay in one and the same place. A
+/// process can be halted in between for as long as others have the processor: it is asked again, and neither a count nor a
+/// short time alone may take it for one without the text.
+fn place_contains(place: &str, name: &str, text: &str) -> io::Result<bool> {
     const TRIES: u32 = 400;
     const BOUND: Duration = Duration::from_secs(2);
     const LONGEST_PAUSE: Duration = Duration::from_millis(5);
+    /// How often it is asked again at once.
+    const AT_ONCE: u32 = 8;
+    /// How often one that never shows as much as it has is asked for the rest.
+    const INCOMPLETE: u32 = 20;
     let began = Instant::now();
     let mut pause = Duration::from_micros(50);
     let mut tried = 0;
     // One that waits for a dead disk in between stays there, and then nobody can say whose it is.
     while tried < TRIES || began.elapsed() < BOUND {
+        let before = environment_of(place)?;
         let mut block = Vec::new();
         let read = File::open(format!("{place}/environ")).and_then(|mut file| file.read_to_end(&mut block));
-        match gone_is_none(read)? {
-            None => return Ok(false),
-            Some(0) => {}
-            Some(_) => return Ok(block.windows(text.len().max(1)).any(|window| window == text)),
+        if gone_is_none(read)?.is_none() {
+            return Ok(false);
+        }
+        if let Some(value) = value_in(&block, name) {
+            return Ok(value.windows(text.len().max(1)).any(|window| window == text.as_bytes()));
         }
         match environment_of(place)? {
-            Environment::Empty | Environment::Never => return Ok(false),
-            Environment::NotYet | Environment::Filled => {}
+            Environment::Never => return Ok(false),
+            Environment::At(start, end) if before == Environment::At(start, end) => {
+                let complete = usize::try_from(end.saturating_sub(start)) == Ok(block.len());
+                if complete || tried >= INCOMPLETE {
+                    return Ok(false);
+                }
+            }
+            Environment::At(..) | Environment::NotYet => {}
         }
         tried += 1;
+        if tried <= AT_ONCE {
+            continue;
+        }
         std::thread::sleep(pause);
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     Ok(false)
 }
 
-/// What a process that has shown no environment has.
+/// The value of a variable, if all of it is there.
+fn value_in<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    // What follows the last NUL has been cut off.
+    let whole = &block[..=block.iter().rposition(|&byte| byte == 0)?];
+    let mut entries = whole.split(|&byte| byte == 0);
+    entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+}
+
+/// Where a process has its environment. Programs that follow each other in one process have it in different places, where
+/// addresses are random, as they are by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Environment {
-    /// One of no length.
-    Empty,
-    /// One with something in it: what was shown was that of memory it has left.
-    Filled,
+    /// From one address to another, which are equal for one of no length.
+    At(u64, u64),
     /// The process is on its way through `execve`, or out of its memory.
     NotYet,
     /// It has ended, or may not be looked at.
@@ -144,11 +169,13 @@ fn parse_environment(text: &[u8]) -> Environment {
     let rest = text.iter().rposition(|&byte| byte == b')').and_then(|close| text.get(close + 1..));
     let Some(Ok(rest)) = rest.map(std::str::from_utf8) else { return Environment::Never };
     let mut fields = rest.split_ascii_whitespace();
-    match (fields.next(), fields.nth(46), fields.next()) {
+    let state = fields.next();
+    let (start, end) = (fields.nth(46), fields.next());
+    let number = |field: Option<&str>| field?.parse::<u64>().ok();
+    match (state, number(start), number(end)) {
         (None | Some("Z" | "X" | "x"), ..) | (_, None, _) | (.., None) => Environment::Never,
-        (_, _, Some("0")) => Environment::NotYet,
-        (_, start, end) if start == end => Environment::Empty,
-        _ => Environment::Filled,
+        (.., Some(0)) => Environment::NotYet,
+        (_, Some(start), Some(end)) => Environment::At(start, end),
     }
 }
 
@@ -310,8 +337,8 @@ mod tests {
             format!("7 (a) b) {state} {} {start} {end} 0\n", before.join(" "))
         };
         let told = |state, start, end| parse_environment(line(state, start, end).as_bytes());
-        assert_eq!(told("R", "140729", "140729"), Environment::Empty);
-        assert_eq!(told("R", "140729", "140800"), Environment::Filled);
+        assert_eq!(told("R", "140729", "140729"), Environment::At(140_729, 140_729));
+        assert_eq!(told("R", "140729", "140800"), Environment::At(140_729, 140_800));
         assert_eq!(told("R", "0", "0"), Environment::NotYet);
         assert_eq!(told("R", "140729", "0"), Environment::NotYet);
         assert_eq!(told("Z", "0", "0"), Environment::Never);
@@ -323,13 +350,25 @@ mod tests {
         while environment_of(&place).unwrap() == Environment::NotYet {
             std::thread::yield_now();
         }
-        assert_eq!(environment_of(&place).unwrap(), Environment::Empty);
-        assert!(!place_contains(&place, b"A=").unwrap());
+        assert!(matches!(environment_of(&place).unwrap(), Environment::At(start, end) if start == end));
+        assert!(!place_contains(&place, "PATH", "").unwrap());
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(environment_of(&place).unwrap(), Environment::Never);
-        assert_eq!(environment_of("/proc/self").unwrap(), Environment::Filled);
-        assert!(place_contains("/proc/self", b"PATH=").unwrap());
+        assert!(matches!(environment_of("/proc/self").unwrap(), Environment::At(start, end) if start < end));
+        assert!(!place_contains("/proc/self", "NO_SUCH_VARIABLE", "").unwrap());
+        assert!(!place_contains("/proc/self", "PATH", "/no such directory/").unwrap());
+        assert!(place_contains("/proc/self", "PATH", "/").unwrap());
+    }
+
+    // T5
+    #[test]
+    fn a_value_counts_when_all_of_it_is_there() {
+        assert_eq!(value_in(b"A=1\0AB=2\0", "A"), Some(&b"1"[..]));
+        assert_eq!(value_in(b"AB=2\0A=\0", "A"), Some(&b""[..]));
+        assert_eq!(value_in(b"B=A=1\0", "A"), None);
+        assert_eq!(value_in(b"B=2\0A=1", "A"), None, "cut off");
+        assert_eq!(value_in(b"", "A"), None);
     }
 
     #[test]

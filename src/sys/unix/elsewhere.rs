@@ -85,7 +85,7 @@ impl ProcessTable {
         Ok(false)
     }
 
-    pub(crate) fn environment_contains(_entry: &ProcessEntry, _text: &[u8]) -> io::Result<bool> {
+    pub(crate) fn environment_contains(_entry: &ProcessEntry, _name: &str, _text: &str) -> io::Result<bool> {
         Ok(false)
     }
 }

@@ -1,4 +1,4 @@
-//! This process: who it is, and its orderly exit.
+//! The host's orderly exit.
 
 use std::io;
 
@@ -14,10 +14,4 @@ pub(crate) fn at_exit(hook: extern "C" fn()) -> io::Result<()> {
 pub(crate) fn process_id() -> i32 {
     // SAFETY: getpid takes nothing and cannot fail.
     unsafe { libc::getpid() }
-}
-
-/// Whether this process acts as root.
-pub(crate) fn is_root() -> bool {
-    // SAFETY: takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
 }

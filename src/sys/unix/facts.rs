@@ -29,7 +29,8 @@ fn limit(ask: impl FnOnce(*mut libc::rlimit) -> libc::c_int) -> io::Result<Limit
     super::fd::check(ask(limit.as_mut_ptr()))?;
     // SAFETY: the call has succeeded, so it has initialised the structure.
     let limit = unsafe { limit.assume_init() };
-    let finite = |value: libc::rlim_t| (value != libc::RLIM_INFINITY).then_some(value);
+    #[allow(clippy::useless_conversion, reason = "FreeBSD counts with a sign")]
+    let finite = |value: libc::rlim_t| u64::try_from(value).ok().filter(|_| value != libc::RLIM_INFINITY);
     Ok((finite(limit.rlim_cur), finite(limit.rlim_max)))
 }
 

@@ -20,14 +20,14 @@ mod wake;
 use super::linux::Told;
 #[cfg(target_os = "linux")]
 pub(crate) use super::linux::{
-    Boundary, Confinement, LandlockRights, Namespaces, PidFd, ProcessTable, landlock_abi,
+    Boundary, Confinement, LandlockRights, Namespaces, PidFd, ProcessTable, is_root, landlock_abi,
 };
 #[cfg(not(target_os = "linux"))]
 use elsewhere::Told;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{Confinement, PidFd, ProcessTable};
 pub(crate) use entry::ProcessEntry;
-pub(crate) use exit::{at_exit, is_root, process_id};
+pub(crate) use exit::{at_exit, process_id};
 pub(crate) use fd::{above_standard_streams, duplicate_std, open_null, read_spare, write_nonblocking};
 pub(crate) use fs::{
     Dir, FileId, close, file_id, id_at, is_executable, open_regular, private_permissions, split_os_str,

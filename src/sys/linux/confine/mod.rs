@@ -144,6 +144,12 @@ impl Confinement {
     }
 }
 
+/// Whether this process acts as root.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
 /// The text holds numbers and words of ours.
 fn text(text: String) -> CString {
     CString::new(text).unwrap_or_default()
