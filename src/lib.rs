@@ -58,6 +58,20 @@
 //!
 //! A host that dies by SIGKILL leaves its commands running.
 //!
+//! # The sandbox
+//!
+//! [`BashExecutor::with_sandbox`] confines what commands do to files, and to nothing else: a [`SandboxPolicy`] says what a
+//! command may change, a [`SandboxProvider`] sees to it or fails, and a command whose provider fails is not run.
+//! [`SandboxChain`] uses the first backend that works here. The facts of each run ([`SandboxInfo`]) stand on its handle and
+//! in its result before it settles; whether the command or its sandbox has failed is never guessed from what it printed,
+//! except with a [`SandboxRunner`] of the host's own, which has no better way to tell.
+//!
+//! The `native` backend is two walls that the child puts round itself before it executes. Behind the first, a mount
+//! namespace, all is read-only but the writable directories, whose mounts keep what they were and open no device. The
+//! second, a Landlock domain over the same directories, forbids mounting, tracing, other processes' roots under `/proc` and
+//! writing to devices, all of which would lead round the first. As root the child also gives up the capabilities that
+//! would. Either wall missing, the command does not start.
+//!
 //! # The environment
 //!
 //! The command gets the host's environment without what looks like a credential (`GH_TOKEN`, `PGPASSWORD`, a URL with a
@@ -79,13 +93,15 @@
 //! 5 faces        lib.rs · bin/shx/
 //! 4 executors    shell/{mod,request,execution,bash}
 //! 3 service      process/{service,subprocess,exit}
-//! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch} · output/{collector,spill,shared,observe} · host
-//! 1 values       error · result · abort · process/{cause,spec,promotion,reader} · output/{ring,text} · environment/* · sandbox/*
+//! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch,confiner} · output/{collector,spill,shared,observe} ·
+//!                sandbox/{provider,chain,way,probe,native,bwrap,seatbelt,runner,verdict} · host
+//! 1 values       error · result · abort · process/{cause,spec,promotion,reader} · output/{ring,text} · environment/* ·
+//!                sandbox/{mode,policy,service,escalation,denial} · shell/render
 //! 0 platform     sys/{unix,linux}                 the only unsafe
 //! ```
 //!
-//! What later versions add has its place: a sandbox is a `Preparation` of a launch (floor 2) that the supervisor runs under
-//! the deadline; another provider implements [`ShellExecutor`] and [`ExecutionBackend`]; a system is a folder under `sys`
+//! A sandbox is part of the `Preparation` of a launch (floor 2), which the supervisor runs under the deadline. What later
+//! versions add has its place: another provider implements [`ShellExecutor`] and [`ExecutionBackend`]; a system is a folder under `sys`
 //! with the same names. Which thread does what, which lock guards what, and why no two are ever held at once stands in
 //! `process/mod.rs`.
 

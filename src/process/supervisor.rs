@@ -480,6 +480,11 @@ impl Supervisor<'_> {
             Ok(Waited::NotOurs) | Err(_) => Leader::Lost,
         };
         self.live.leader_ended();
+        let waits = self.confiner.as_ref().is_some_and(|confiner| confiner.waits());
+        if waits && matches!(self.leader, Leader::Ended(Exit::Signal(_), _)) {
+            // Somebody has killed the runner, not the command; that is no survivor of a command that has ended.
+            self.live.kill_survivors();
+        }
     }
 
     // --- the end ---------------------------------------------------------------------------------------------------
