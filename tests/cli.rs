@@ -211,21 +211,78 @@ fn a_wrong_command_line_is_2_and_names_the_option() {
     }
 }
 
-// S3
+// --- sandbox ---------------------------------------------------------------------------------------------------------
+
+/// The backends that `shx doctor` says work here, with what they enforce.
+fn backends() -> Vec<(String, String)> {
+    let facts = output(["doctor", "--json"]);
+    let facts = json_of(&facts);
+    let rungs = facts["sandboxBackends"].as_array().expect("a list of backends");
+    let working = rungs.iter().filter(|rung| rung["available"] == true);
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    working.map(|rung| (text(&rung["name"]), text(&rung["enforcement"]))).collect()
+}
+
+// L2, L3, S1
 #[test]
-fn a_confined_mode_runs_nothing() {
+fn a_confined_command_writes_where_its_mode_lets_it() {
     let dir = tempfile::tempdir().expect("a directory");
-    let touched = dir.path().join("touched");
-    let touch = format!("touch {}", touched.display());
-    for mode in ["read-only", "workspace-write"] {
-        assert_eq!(code(&["run", "-s", mode, &touch]), Some(125));
-        let json = output(["run", "--json", "-s", mode, "-w", "/", &touch]);
-        assert_eq!(json.status.code(), Some(125));
-        assert_eq!(json_of(&json)["error"]["code"], "SANDBOX_UNAVAILABLE");
-        assert!(!touched.exists());
+    let file = dir.path().join("file");
+    let write = format!("echo x >{}", file.display());
+    let found = backends();
+    if found.is_empty() {
+        eprintln!("skipped: nothing confines here");
     }
-    assert_eq!(code(&["run", "-s", "danger-full-access", &touch]), Some(0));
-    assert!(touched.exists());
+    for (backend, enforcement) in found {
+        let sandbox =
+            |mode| ["run", "-s", mode, "-w", dir.path().to_str().unwrap(), "--sandbox-backend", &backend];
+        let run = |mode, more: &[&str]| output(sandbox(mode).iter().chain(more).copied());
+        let read_only = run("read-only", &[&write]);
+        assert_eq!(read_only.status.code(), Some(1), "{backend}");
+        assert!(!file.exists(), "{backend}");
+        if enforcement == "full" {
+            let told = text(&read_only.stderr);
+            assert!(told.contains("the read-only sandbox has denied"), "{backend}: {told}");
+        }
+        let json = run("workspace-write", &["--json", &write]);
+        assert_eq!(json.status.code(), Some(0), "{backend}");
+        let facts = &json_of(&json)["sandbox"];
+        assert_eq!(keys(facts), ["backend", "denied", "enforcement", "mode", "runnerFailed"]);
+        assert_eq!((&facts["mode"], &facts["backend"]), (&"workspace-write".into(), &backend.clone().into()));
+        assert_eq!((&facts["denied"], &facts["runnerFailed"]), (&false.into(), &false.into()));
+        assert_eq!(facts["enforcement"], *enforcement);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "x\n", "{backend}");
+        fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(code(&["run", "-s", "danger-full-access", &write]), Some(0));
+    assert!(file.exists());
+}
+
+// S3, L1, L3
+#[test]
+fn a_command_that_cannot_be_confined_is_not_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("file");
+    let write = format!("echo x >{}", file.display());
+    // Where only a shell is found, there is no bubblewrap.
+    let path = dir.path().join("path");
+    fs::create_dir(&path).unwrap();
+    let bash = output(["run", "type -P bash"]);
+    std::os::unix::fs::symlink(text(&bash.stdout).trim(), path.join("bash")).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = shx(["run", "-s", "workspace-write", "--sandbox-backend", "bwrap"]);
+        command.args(more).arg(&write).env("PATH", &path).output().expect("shx")
+    };
+    let refused = run(&[]);
+    assert_eq!(refused.status.code(), Some(125));
+    assert!(text(&refused.stderr).contains("bwrap is not on PATH"), "{}", text(&refused.stderr));
+    let json = run(&["--json"]);
+    assert_eq!(json.status.code(), Some(125));
+    assert_eq!(json_of(&json)["error"]["code"], "SANDBOX_UNAVAILABLE");
+    let nowhere = output(["run", "-s", "workspace-write", "-w", "/nonexistent/root", &write]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(text(&nowhere.stderr).contains("/nonexistent/root"), "{}", text(&nowhere.stderr));
+    assert!(!file.exists());
 }
 
 // --- passing through -------------------------------------------------------------------------------------------------
@@ -749,4 +806,8 @@ fn the_doctor_says_what_there_is() {
     assert_eq!(facts["shells"][0]["name"], "bash");
     assert!(facts["shells"][0]["path"].as_str().is_some_and(|path| path.starts_with('/')));
     assert!(facts["kernel"]["pidfdOpen"]["available"].is_boolean());
+    let rungs = facts["sandboxBackends"].as_array().expect("a list");
+    assert_eq!(rungs.len(), 3);
+    assert!(rungs.iter().filter(|rung| rung["used"] == true).count() <= 1);
+    assert!(rungs.iter().all(|rung| rung["available"] == rung["reason"].is_null()));
 }
