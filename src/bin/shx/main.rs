@@ -5,7 +5,9 @@ mod doctor;
 mod feed;
 mod json;
 mod print;
+mod progress;
 mod relay;
+mod request;
 mod run;
 mod signals;
 

@@ -1,5 +1,6 @@
 //! What `shx` writes: bytes to its own streams, unbuffered, and lines of its own to stderr.
 
+use crate::progress::has_colour;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -81,7 +82,8 @@ pub(crate) fn print(text: &str) -> ExitCode {
 
 /// One line of our own on stderr. If it cannot be written, there is no place left to say so.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "shx: {line}");
+    let name = if has_colour() { "\x1b[1;31mshx:\x1b[0m" } else { "shx:" };
+    let _ = writeln!(io::stderr(), "{name} {line}");
 }
 
 /// The system's text in the library's spelling: lower case, without the number.

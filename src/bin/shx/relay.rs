@@ -1,6 +1,7 @@
 //! Passing through: each stream is written by a thread of its own, so that who leaves one unread still gets the other.
 
 use crate::print::{Stream, WriteError};
+use crate::progress::{Progress, Screen};
 use shell_executor::{Execution, OutputStream};
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -10,6 +11,8 @@ use std::thread::{Builder, JoinHandle};
 pub(crate) struct Relay {
     stdout: JoinHandle<Result<(), WriteError>>,
     stderr: JoinHandle<Result<(), WriteError>>,
+    /// Until all is passed on.
+    progress: Option<Progress>,
 }
 
 impl Relay {
@@ -17,9 +20,11 @@ impl Relay {
     ///
     /// When there is no descriptor or no thread to spare.
     pub(crate) fn start(execution: &Execution) -> io::Result<Relay> {
+        let screen = Screen::new();
         Ok(Relay {
-            stdout: pass_on(execution, OutputStream::Stdout, Stream::stdout()?)?,
-            stderr: pass_on(execution, OutputStream::Stderr, Stream::stderr()?)?,
+            stdout: pass_on(execution, OutputStream::Stdout, Stream::stdout()?, screen.clone())?,
+            stderr: pass_on(execution, OutputStream::Stderr, Stream::stderr()?, screen.clone())?,
+            progress: screen.watch(),
         })
     }
 
@@ -27,8 +32,9 @@ impl Relay {
     pub(crate) fn finish(self) -> Result<(), WriteError> {
         let join =
             |thread: JoinHandle<_>| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let stdout = join(self.stdout);
-        stdout.and(join(self.stderr))
+        let (stdout, stderr) = (join(self.stdout), join(self.stderr));
+        drop(self.progress);
+        stdout.and(stderr)
     }
 }
 
@@ -36,6 +42,7 @@ fn pass_on(
     execution: &Execution,
     from: OutputStream,
     mut to: Stream,
+    screen: Screen,
 ) -> io::Result<JoinHandle<Result<(), WriteError>>> {
     let execution = execution.clone();
     Builder::new().name("shx-write".to_owned()).spawn(move || {
@@ -45,7 +52,7 @@ fn pass_on(
             // write from then on is nobody's.
             let settled = execution.try_wait().is_some();
             let (bytes, _) = execution.read_stream(from);
-            if let Err(error) = to.write(&bytes) {
+            if let Err(error) = screen.around(&bytes, || to.write(&bytes)) {
                 // Nobody wants its output: it goes as it would at the next write of its own.
                 let _ = execution.kill() || execution.kill_survivors();
                 return Err(error);

@@ -5,10 +5,12 @@ use crate::feed::{Feed, Source};
 use crate::json;
 use crate::print::{FAILED, print, reason, say};
 use crate::relay::Relay;
+use crate::request;
 use crate::signals;
 use shell_executor::{
     AbortToken, BashExecutor, Cause, Config, Containment, Error, ExecRequest, Execution, HostFacts, OnExpiry,
     RunResult, SandboxChain, SandboxMode, SandboxPolicy, ServiceConfig, ShellExecutor, SubprocessService,
+    render_result,
 };
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -61,12 +63,12 @@ fn attempt(args: RunArgs) -> Result<ExitCode, Failure> {
         status: FAILED,
     })?;
     let service = SubprocessService::with_config(service_config(&args));
-    let mut bash = BashExecutor::new(&service, config(&args))?;
-    if let Some(mode) = args.sandbox {
-        bash = bash.with_sandbox(Arc::new(chain(&args)), policy(&args, mode))?;
-    }
     let abort = AbortToken::new();
-    let request = request(&args, &abort, source.is_some());
+    let request = request(&args, &abort, source.is_some())?;
+    let mut bash = BashExecutor::new(&service, config(&args, request.timeout))?;
+    if let Some(policy) = &request.sandbox_policy {
+        bash = bash.with_sandbox(Arc::new(chain(&args)), policy.clone())?;
+    }
     let spec = bash.resolve(request)?;
     signals::listen(&service, &abort).map_err(|error| shortage("signals cannot be heard", &error))?;
     let execution = bash.execute(spec);
@@ -74,6 +76,7 @@ fn attempt(args: RunArgs) -> Result<ExitCode, Failure> {
     let feed = feed.map_err(|error| shortage("no thread for its stdin", &error));
     let status = match feed {
         Ok(feed) if args.json => as_json(&execution, feed.as_ref()),
+        Ok(_) if args.render => as_text(&execution),
         Ok(_) => as_stream(&execution, args.quiet),
         Err(failure) => Err(failure),
     };
@@ -106,21 +109,21 @@ fn service_config(args: &RunArgs) -> ServiceConfig {
 /// How much output waits for our own reader before the command does.
 const RELAY: usize = 256 * 1024;
 
-fn config(args: &RunArgs) -> Config {
+fn config(args: &RunArgs, timeout: Option<Duration>) -> Config {
     let mut config = Config::default();
     if let Some(shell) = args.shell {
         config.shell = match shell {
             Shell::Bash => PathBuf::from("bash"),
         };
     }
-    if let Some(Timeout::After(timeout)) = args.timeout {
+    if let Some(timeout) = timeout {
         // The cap protects a host from its callers. Here they are the same person.
         config.max_timeout = config.max_timeout.max(timeout);
     }
     if let Some(grace) = args.grace {
         config.grace = grace;
     }
-    if !args.json {
+    if !args.json && !args.render {
         // Nothing is kept: it is passed through, or for nobody.
         config.spill_max_bytes = None;
         config.output_max_bytes = RELAY;
@@ -139,7 +142,17 @@ fn config(args: &RunArgs) -> Config {
     config
 }
 
-fn request(args: &RunArgs, abort: &AbortToken, piped: bool) -> ExecRequest {
+fn request(args: &RunArgs, abort: &AbortToken, piped: bool) -> Result<ExecRequest, Failure> {
+    let kept = args.json || args.render;
+    if let Some(from) = &args.request {
+        let wrong = |message| Failure { code: "REQUEST", message, status: WRONG_COMMAND_LINE };
+        let mut request = request::read(from).map_err(wrong)?.abort(abort);
+        request.backpressure = !kept && !args.quiet;
+        if !kept {
+            request.stdout_max_bytes = None;
+        }
+        return Ok(request);
+    }
     let mut request = ExecRequest::new(joined(&args.command)).abort(abort);
     request.workdir.clone_from(&args.workdir);
     match args.timeout {
@@ -150,13 +163,14 @@ fn request(args: &RunArgs, abort: &AbortToken, piped: bool) -> ExecRequest {
     if piped {
         request = request.stdin_piped();
     }
-    if args.json {
+    if kept {
         request.stdout_max_bytes = args.max_stdout;
     }
     request.env.clone_from(&args.env);
     request.managed_env.clone_from(&args.managed);
-    request.backpressure = !args.json && !args.quiet;
-    request
+    request.backpressure = !kept && !args.quiet;
+    request.sandbox_policy = args.sandbox.map(|mode| policy(args, mode));
+    Ok(request)
 }
 
 fn policy(args: &RunArgs, mode: SandboxMode) -> SandboxPolicy {
@@ -180,6 +194,13 @@ fn as_json(execution: &Execution, feed: Option<&Feed>) -> Result<ExitCode, Failu
     let result = result(execution)?;
     let truncated = feed.is_some_and(Feed::is_truncated);
     Ok(print(&json::line(&json::Run::new(&result, truncated))))
+}
+
+/// Runs it to its end and prints the result as text for a model.
+fn as_text(execution: &Execution) -> Result<ExitCode, Failure> {
+    let result = result(execution)?;
+    let printed = print(&(render_result(&result) + "\n"));
+    if printed == ExitCode::SUCCESS { status(&result).map(ExitCode::from) } else { Ok(printed) }
 }
 
 /// Runs it to its end, its output passed through unless `quiet`.
