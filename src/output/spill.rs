@@ -137,12 +137,17 @@ struct PrivateDir {
 impl PrivateDir {
     fn make(root: &Path, prefix: &str) -> io::Result<PrivateDir> {
         /// A sweeper can take a directory between its creation and its locking. Not often.
-        const TRIES: usize = 8;
+        const TRIES: usize = 32;
         for _ in 0..TRIES {
             let mut builder = tempfile::Builder::new();
             builder.prefix(prefix).rand_bytes(12).permissions(sys::private_permissions());
             let path = builder.tempdir_in(root)?.keep();
-            let held = Dir::open(&path)?;
+            let held = match Dir::open(&path) {
+                Ok(held) => held,
+                // Taken already, as above; or the root is gone, which the next attempt says.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
             if !held.is_private()? {
                 // Somebody who may write the root has exchanged the directory.
                 return Err(io::Error::from(io::ErrorKind::PermissionDenied));
@@ -302,5 +307,44 @@ impl Drop for PrivateFolder {
     fn drop(&mut self) {
         // What cannot be removed goes with the service's directory.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    // O8: a sweeper can come between any two steps of making a directory, and never takes one that was made
+    #[test]
+    fn directories_are_made_while_others_sweep() {
+        let root = tempfile::tempdir().unwrap();
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let sweeper = SpillDir::new(root.path().to_owned(), false);
+                    while !over.load(Ordering::SeqCst) {
+                        sweeper.sweep();
+                    }
+                });
+            }
+            let makers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        (0..100).try_for_each(|_| {
+                            let dir = SpillDir::new(root.path().to_owned(), false);
+                            let folder = PrivateFolder::create(&dir, "probe-")?;
+                            let stands = fs::create_dir(folder.path().join("inside"));
+                            dir.dispose();
+                            stands
+                        })
+                    })
+                })
+                .collect();
+            let made: Vec<io::Result<()>> = makers.into_iter().map(|maker| maker.join().unwrap()).collect();
+            over.store(true, Ordering::SeqCst);
+            made.into_iter().for_each(|made| made.unwrap());
+        });
     }
 }
