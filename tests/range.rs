@@ -138,7 +138,9 @@ fn a_silent_holder_is_given_up_after_the_idle_time() {
 #[test]
 fn held_streams_and_survivors_are_separate_facts() {
     let bed = short_drain();
-    let silent = bed.sh(&format!("sleep {} >/dev/null 2>&1 & echo started", nap()));
+    // It ends only when the sleeper has let go of the streams.
+    let lets_go = format!("(exec >/dev/null 2>&1; : >$D/gone; exec sleep {}) &", nap());
+    let silent = bed.sh(&format!("{lets_go} until [ -e $D/gone ]; do sleep 0.01; done; echo started"));
     assert_by_itself(&silent, "started\n");
     assert_eq!((silent.pipes_held, silent.survivors), (false, 1));
     let holding = bed.sh(&format!("sleep {} & sleep {} & echo started", nap(), nap()));

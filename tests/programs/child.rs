@@ -4,7 +4,9 @@
 
 #![allow(unsafe_code, reason = "signals, forks and descriptors as the system has them")]
 
+use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::FromRawFd;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -105,10 +107,14 @@ fn stay() -> io::Result<()> {
 /// Becomes a daemon by the book: a fork, a session of its own, another fork. Says the daemon's number and ends; the daemon
 /// stays, with the standard streams still open when it is to `hold` them.
 fn daemon(hold: bool) -> io::Result<()> {
+    let (mut done, told) = pipe()?;
     if fork()? != 0 {
-        // Not before the daemon has said its number: it holds the pipe's other end until then.
+        drop(told);
+        // Not before the daemon is what it is to be: it and its parent hold the pipe's other end until then.
+        done.read_to_end(&mut Vec::new())?;
         return Ok(());
     }
+    drop(done);
     // SAFETY: setsid takes nothing.
     unsafe { libc::setsid() };
     if fork()? != 0 {
@@ -124,7 +130,20 @@ fn daemon(hold: bool) -> io::Result<()> {
             unsafe { libc::close(fd) };
         }
     }
+    drop(told);
     stay()
+}
+
+fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the array has room for both.
+    if unsafe { libc::pipe(ends.as_mut_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, and nobody else's.
+    let reading = unsafe { File::from_raw_fd(ends[0]) };
+    // SAFETY: just made, and nobody else's.
+    Ok((reading, unsafe { File::from_raw_fd(ends[1]) }))
 }
 
 fn fork() -> io::Result<libc::pid_t> {

@@ -339,7 +339,10 @@ pub(crate) fn touch(path: &Path) {
     File::create(path).expect("a file of the test");
 }
 
+/// Written by another process: a copy of a descriptor that is open for writing, in a child that another test's thread is
+/// just starting, would make the script "busy" (ETXTBSY) when it is to be executed.
 pub(crate) fn script(path: &Path, text: &str) {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path).expect("a script");
-    file.write_all(text.as_bytes()).expect("room for a script");
+    let write = "set -C; printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
+    let status = Command::new("sh").args(["-c", write, "sh", text]).arg(path).status().expect("sh");
+    assert!(status.success(), "no script at {path:?}");
 }

@@ -1,13 +1,12 @@
 //! What has to hold on every kernel: codes, streams, stages of failure, a deadline that reaches everybody, nothing left.
 
-use crate::commands::{argv, bash, bash_with, run};
+use crate::commands::{argv, bash, bash_with, run, run_past_its_deadline};
 use crate::expect::{Outcome, ensure, equal};
 use crate::look::{self, Belongings, unique};
 use shell_executor::{Error, ExecRequest, RunResult, SpawnError, SpawnStage, SubprocessService};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::time::Duration;
 
 /// Plays all of it, in a host that has leaky descriptors of its own.
 pub(crate) fn play() -> Outcome {
@@ -119,8 +118,8 @@ fn is(failure: &SpawnError, stage: SpawnStage, errno: i32, path: &str) -> Outcom
 /// T4, case 9: politely, and everybody.
 fn deadline(service: &SubprocessService) -> Outcome {
     let number = unique();
-    let request = ExecRequest::new(format!("sleep {number} & sleep {number}"));
-    let result = run(&bash(service)?, request.timeout(Duration::from_millis(500)))?;
+    let command = format!("sleep {number} & sleep {number}");
+    let result = run_past_its_deadline(&bash(service)?, &command)?;
     ensure(result.timed_out && !result.aborted, || format!("not timed out: {result:?}"))?;
     equal("the end", (result.exit_code, result.signal), (None, Some(libc::SIGTERM)))?;
     equal("the survivors", result.survivors, 0)?;

@@ -1,7 +1,7 @@
 //! Old kernels and strict containers, by what they refuse.
 
 use crate::battery;
-use crate::commands::{bash, bash_with, execute, run, this_program};
+use crate::commands::{bash, bash_with, execute, run, run_past_its_deadline, this_program};
 use crate::expect::{Outcome, PATIENCE, ensure, equal, eventually, fact};
 use crate::filter::{self, Rule, When};
 use crate::look::unique;
@@ -100,8 +100,7 @@ fn lost_status() -> Outcome {
         ensure(outcome == Err(Error::StatusLost), || format!("not lost: {outcome:?}"))?;
     }
     let number = unique();
-    let request = ExecRequest::new(format!("sleep {number} & sleep {number}"));
-    let outcome = run(&bash, request.timeout(Duration::from_millis(300)));
+    let outcome = run_past_its_deadline(&bash, &format!("sleep {number} & sleep {number}"));
     ensure(outcome == Err(Error::StatusLost), || format!("not lost: {outcome:?}"))?;
     crate::look::gone(&number)?;
     service.dispose();

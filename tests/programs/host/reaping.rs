@@ -1,13 +1,12 @@
 //! Hosts whose children are reaped by somebody else: the kernel, or a thread of the host.
 
-use crate::commands::{argv, bash, execute, run};
+use crate::commands::{argv, bash, execute, run, run_past_its_deadline};
 use crate::expect::{Outcome, ensure, equal, eventually, fact};
 use crate::look::{self, unique};
 use shell_executor::{Error, ExecRequest, SubprocessService};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// T1, T3: SIGCHLD ignored, or its children not kept as zombies.
 pub(crate) fn sigchld_ignored(how: &str, rounds: u32) -> Outcome {
@@ -70,7 +69,7 @@ pub(crate) fn range_without_a_leader() -> Outcome {
 
     let number = unique();
     let command = format!("sleep {number} & sleep {number}");
-    let outcome = run(&bash, ExecRequest::new(command).timeout(Duration::from_millis(300)));
+    let outcome = run_past_its_deadline(&bash, &command);
     let known = match &outcome {
         Ok(result) => result.timed_out && result.signal == Some(libc::SIGTERM),
         Err(error) => *error == Error::StatusLost,
