@@ -357,6 +357,59 @@ fn a_disposal_does_not_wait_for_a_start_that_cannot_be_killed() {
     play(&["late-answer", "dispose"]);
 }
 
+// --- what a sandbox is made of ---------------------------------------------------------------------------------------
+
+/// What the backends come to on another kernel: each as told, with a word of its reason where it is not there.
+fn backends_on(kernel: &str, missing: &[(&str, &str)]) {
+    let _together = together();
+    let Some(here) = play(&["sandbox", "this"]) else { return };
+    let Some(ended) = play(&["sandbox", kernel]) else { return };
+    for backend in ["native", "bwrap", "landlock"] {
+        let told = ended.fact(backend);
+        match missing.iter().find(|(name, _)| *name == backend) {
+            // One that does not work here for another reason says that one.
+            Some((_, word)) => assert!(
+                told.contains(word) || told == here.fact(backend) && told != "works",
+                "{backend} on {kernel}: {told}"
+            ),
+            None => assert_eq!(told, here.fact(backend), "{backend} on {kernel}"),
+        }
+    }
+    let first = ["native", "bwrap", "landlock"].into_iter().find(|name| ended.fact(name) == "works");
+    assert_eq!(ended.fact("used"), first.unwrap_or("none"), "on {kernel}");
+}
+
+// S4, case 92
+#[test]
+fn without_landlock_there_is_bubblewrap() {
+    backends_on("no-landlock", &[("native", "Landlock"), ("landlock", "Landlock")]);
+    backends_on("landlock-off", &[("native", "Landlock"), ("landlock", "Landlock")]);
+}
+
+// S4
+#[test]
+fn without_read_only_trees_the_native_backend_is_not_used() {
+    backends_on("no-mount-setattr", &[("native", "")]);
+}
+
+// S4, case 91
+#[test]
+fn without_namespaces_there_is_landlock_in_part() {
+    backends_on("no-namespaces", &[("native", "no process"), ("bwrap", "")]);
+}
+
+// S3: a start of ours that cannot be made confines nobody; the fallback for unconfined ones is not taken
+#[test]
+fn without_clone_the_walls_of_the_spawn_are_not_there() {
+    backends_on("no-clone", &[("native", ""), ("landlock", "")]);
+}
+
+// S3
+#[test]
+fn with_nothing_to_confine_by_nothing_is_run() {
+    backends_on("no-sandbox", &[("native", "Landlock"), ("bwrap", ""), ("landlock", "Landlock")]);
+}
+
 // --- running out --------------------------------------------------------------------------------------------------
 
 // T11, case 44

@@ -113,8 +113,8 @@ impl Launch {
     fn not_confined(&self, failure: &SpawnFailure, command: &sys::Command) -> Option<Error> {
         let confiner = self.confiner.as_ref()?;
         let what = match failure.step {
-            Step::Process if failure.is_refusal() && self.confinement.is_some() => {
-                "no process with namespaces of its own".to_owned()
+            Step::Process if failure.is_refusal() && command.is_confined() => {
+                "no process that puts its own walls up".to_owned()
             }
             Step::Identity => "the user cannot be himself in a user namespace of his own".to_owned(),
             Step::ReadOnly => "the file system cannot be made read-only".to_owned(),

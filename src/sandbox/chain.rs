@@ -230,7 +230,11 @@ impl SandboxChain {
             let chosen = choice.way.is_none() && tried.is_ok();
             let (way, unavailable) = match tried {
                 Ok(way) => (Some(way), None),
-                Err(reason) => (None, Some(reason)),
+                // Where a backend is named beside it, it need not name itself.
+                Err(reason) => {
+                    let named = format!("{}: ", backend.as_str());
+                    (None, Some(reason.strip_prefix(&named).unwrap_or(&reason).to_owned()))
+                }
             };
             if chosen {
                 choice.way = way;

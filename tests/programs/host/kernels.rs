@@ -24,6 +24,14 @@ fn rules(kernel: &str) -> Option<Vec<Rule>> {
         ]
     };
     let no_vfork = Rule::refuse(libc::SYS_clone, When::Any(0, libc::CLONE_VFORK.unsigned_abs()), EPERM);
+    // As the profile of a container has it.
+    let namespaces = || {
+        let flags = (libc::CLONE_NEWUSER | libc::CLONE_NEWNS).unsigned_abs();
+        vec![
+            Rule::refuse(libc::SYS_clone, When::Any(0, flags), EPERM),
+            Rule::refuse(libc::SYS_unshare, When::Any(0, flags), EPERM),
+        ]
+    };
     Some(match kernel {
         "this" => Vec::new(),
         "no-close-range" => vec![always(libc::SYS_close_range, ENOSYS)],
@@ -54,6 +62,17 @@ fn rules(kernel: &str) -> Option<Vec<Rule>> {
             let mut rules = no_pidfd(ENOSYS, EINVAL);
             rules.push(always(libc::SYS_close_range, ENOSYS));
             rules.push(always(libc::SYS_clone3, ENOSYS));
+            rules
+        }
+        // Before Linux 5.13, and where it is switched off.
+        "no-landlock" => vec![always(libc::SYS_landlock_create_ruleset, ENOSYS)],
+        "landlock-off" => vec![always(libc::SYS_landlock_create_ruleset, libc::EOPNOTSUPP)],
+        // Before Linux 5.12.
+        "no-mount-setattr" => vec![always(libc::SYS_mount_setattr, ENOSYS)],
+        "no-namespaces" => namespaces(),
+        "no-sandbox" => {
+            let mut rules = namespaces();
+            rules.push(always(libc::SYS_landlock_create_ruleset, ENOSYS));
             rules
         }
         // Processes, but not threads, have run out.

@@ -39,6 +39,7 @@ mod look;
 #[cfg(target_os = "linux")]
 mod reaping;
 #[cfg(target_os = "linux")]
+mod sandbox;
 mod signals;
 #[cfg(target_os = "linux")]
 mod users;
@@ -77,6 +78,7 @@ fn play(arguments: &[&str]) -> expect::Outcome {
         ("leaked-lock", [kernel]) => descriptors::leaked_lock(kernel),
         ("deleted-workdir", []) => descriptors::deleted_workdir(),
         ("kernel", [kernel]) => kernels::play(kernel),
+        ("sandbox", [kernel]) => sandbox::play(kernel),
         ("no-proc", []) => kernels::without_proc(),
         ("hang", [step, how, kernel, rounds]) => hang::play(step, how, kernel, rounds.parse()?),
         ("late-answer", [how]) => hang::late_answer(how),

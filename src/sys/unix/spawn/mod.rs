@@ -81,6 +81,10 @@ impl Command {
         Command { confinement, ..self }
     }
 
+    pub(crate) fn is_confined(&self) -> bool {
+        self.confinement.is_some()
+    }
+
     /// The same, with a descriptor besides the standard streams, under the number it has here.
     pub(crate) fn keeping(self, kept: Option<OwnedFd>) -> Command {
         Command { kept, ..self }
