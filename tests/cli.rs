@@ -285,6 +285,66 @@ fn a_command_that_cannot_be_confined_is_not_run() {
     assert!(!file.exists());
 }
 
+// --- requests and rendering ------------------------------------------------------------------------------------------
+
+fn with_stdin(args: &[&str], text: &str) -> Output {
+    let mut child = spawn({
+        let mut command = shx(args);
+        command.stdin(Stdio::piped());
+        command
+    });
+    child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("a reader");
+    child.wait_with_output().expect("an end")
+}
+
+// L4, M2
+#[test]
+fn a_request_comes_as_json_and_a_result_goes_as_text() {
+    let request = r#"{"command":"cat; echo $A$DSH_B; echo err >&2; exit 3","stdin":"in\n",
+        "env":{"A":"1"},"managedEnv":{"DSH_B":"2"},"timeoutMs":60000}"#;
+    let rendered = with_stdin(&["run", "--render", "--request", "-"], request);
+    assert_eq!(rendered.status.code(), Some(3));
+    assert_eq!(text(&rendered.stdout), "in\n12\n[stderr]\nerr\n[exit code: 3]\n");
+    let json = with_stdin(&["run", "--json", "--request", "-"], request);
+    assert_eq!(json_of(&json)["timeoutMs"], 60_000);
+    let passed = with_stdin(&["run", "--request", "-"], request);
+    assert_eq!((text(&passed.stdout), text(&passed.stderr)), ("in\n12\n", "err\n"));
+    let wrong = with_stdin(&["run", "--request", "-"], r#"{"command":"x","env":{"A":1}}"#);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong.stderr).contains("env.A: is the number 1"), "{}", text(&wrong.stderr));
+    let file = output(["run", "--request", "/nonexistent/request"]);
+    assert_eq!(file.status.code(), Some(2));
+    assert!(text(&file.stderr).contains("/nonexistent/request"), "{}", text(&file.stderr));
+}
+
+// L6: a terminal shows a line while the command is silent, and takes it away; a pipe never does
+#[test]
+fn only_a_terminal_shows_that_a_silent_command_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let gate = dir.path().join("gate");
+    let command = format!("echo first; {}; echo second", wait_for(&gate));
+    let quoted = format!("'{}' run -- '{command}'", env!("CARGO_BIN_EXE_shx"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &quoted, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let Ok(mut child) = terminal.spawn() else {
+        eprintln!("skipped: script(1) is not here");
+        return;
+    };
+    let mut seen = String::new();
+    let mut pipe = child.stdout.take().expect("a pipe");
+    while !seen.contains("running for") {
+        let mut byte = [0];
+        assert_eq!(pipe.read(&mut byte).expect("a byte"), 1, "{seen}");
+        seen.push(char::from(byte[0]));
+    }
+    fs::write(&gate, "").expect("a file");
+    pipe.read_to_string(&mut seen).expect("the rest");
+    finish(&mut child);
+    assert!(seen.contains("first\r\n") && seen.ends_with("second\r\n"), "{seen:?}");
+    let after = seen.rsplit("running for").next().expect("a rest");
+    assert!(after.contains("\r\x1b[K"), "it is taken away: {seen:?}");
+}
+
 // --- passing through -------------------------------------------------------------------------------------------------
 
 // L1

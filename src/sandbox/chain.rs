@@ -178,6 +178,10 @@ impl SandboxChain {
     }
 
     /// The directory that `workspace-write` opens besides the workspace. One that is missing is left out.
+    ///
+    /// By default it is also where a service keeps its private files, which a confined command of the same user can then
+    /// change: spilled output, and commands of other runs that are too long for an argument. A host that cares sets
+    /// [`ServiceConfig::spill_root`](crate::ServiceConfig::spill_root) to a directory outside of it.
     #[must_use]
     pub fn temp_dir(mut self, directory: impl Into<PathBuf>) -> SandboxChain {
         self.temp_dir = directory.into();
