@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Cuts executions short from outside.
@@ -67,6 +68,32 @@ impl AbortToken {
         self.0.lock().fired
     }
 
+    /// For providers of executions: has `call` made when the token fires, on the firing thread, for as long as the
+    /// subscription lives; at once, on this thread, when it has fired already. It is made once at most, and should only
+    /// pass the news on: [`fire`](AbortToken::fire) waits for it. A panic in it goes no further.
+    ///
+    /// A firing that has begun may still make the call while the subscription is dropped.
+    ///
+    /// ```
+    /// use shell_executor::AbortToken;
+    /// use std::sync::mpsc;
+    ///
+    /// let (token, (tell, told)) = (AbortToken::new(), mpsc::channel());
+    /// let subscription = token.on_fire(move || drop(tell.send("fired")));
+    /// token.fire();
+    /// assert_eq!(told.recv(), Ok("fired"));
+    /// # drop(subscription);
+    /// ```
+    pub fn on_fire(&self, call: impl FnOnce() + Send + 'static) -> AbortSubscription {
+        let call = Arc::new(Call(Mutex::new(Some(Box::new(call)))));
+        let listener: Arc<dyn OnAbort> = call.clone();
+        let place = self.subscribe(Arc::downgrade(&listener));
+        if place.is_none() {
+            call.aborted();
+        }
+        AbortSubscription { _call: call, _place: place }
+    }
+
     /// Has `listener` told when the token fires, for as long as the subscription lives. `None` when it has fired already:
     /// then nobody will tell.
     pub(crate) fn subscribe(&self, listener: Weak<dyn OnAbort>) -> Option<Subscription> {
@@ -105,6 +132,35 @@ impl Drop for Subscription {
     }
 }
 
+/// Keeps [`AbortToken::on_fire`] in force.
+#[must_use = "dropped, nobody is told"]
+pub struct AbortSubscription {
+    /// The token knows it only for as long as somebody else does.
+    _call: Arc<Call>,
+    _place: Option<Subscription>,
+}
+
+impl fmt::Debug for AbortSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AbortSubscription").finish_non_exhaustive()
+    }
+}
+
+type Once = Box<dyn FnOnce() + Send>;
+
+/// A caller's own listener.
+struct Call(Mutex<Option<Once>>);
+
+impl OnAbort for Call {
+    fn aborted(&self) {
+        let call = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(call) = call {
+            // The others have to be told all the same, and nothing of ours is half changed by it.
+            let _ = catch_unwind(AssertUnwindSafe(call));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +190,23 @@ mod tests {
         assert_eq!(kept.0.load(Ordering::SeqCst), 1);
         assert_eq!(dropped.0.load(Ordering::SeqCst), 0);
         assert!(token.subscribe(as_listener(&kept)).is_none(), "too late to be told");
+    }
+    // X2
+    #[test]
+    fn a_call_is_made_once_and_its_panic_reaches_nobody() {
+        let (token, calls) = (AbortToken::new(), Arc::new(AtomicUsize::new(0)));
+        let count = |calls: &Arc<AtomicUsize>| {
+            let calls = Arc::clone(calls);
+            move || {
+                calls.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let _panics = token.on_fire(|| panic!("on purpose"));
+        let _kept = token.on_fire(count(&calls));
+        drop(token.on_fire(count(&calls)));
+        assert!(token.fire());
+        assert_eq!(calls.load(Ordering::SeqCst), 1);
+        let _late = token.on_fire(count(&calls));
+        assert_eq!(calls.load(Ordering::SeqCst), 2, "it had fired: told at once");
     }
 }

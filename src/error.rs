@@ -112,8 +112,10 @@ pub struct SpawnError {
 }
 
 impl SpawnError {
-    /// `what` happened, without the reason, which is `error`'s.
-    pub(crate) fn new(stage: SpawnStage, path: Option<&Path>, what: &str, error: &io::Error) -> SpawnError {
+    /// For providers of executions: `what` happened over `path`; the reason is `error`'s, and stands after `what` in the
+    /// message.
+    #[must_use]
+    pub fn new(stage: SpawnStage, path: Option<&Path>, what: &str, error: &io::Error) -> SpawnError {
         let message = format!("{what}: {}", reason(error));
         SpawnError { stage, path: path.map(Path::to_path_buf), os: error.raw_os_error(), message }
     }

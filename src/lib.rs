@@ -47,38 +47,22 @@
 //! 5. What the leader has left running goes on, and is still read, until it ends, [`Execution::kill_survivors`] is called,
 //!    the service is disposed of, or the host exits.
 //!
-//! # The range
+//! # Further pages
 //!
-//! On Linux a kill reaches the leader's process group at one stroke, and by the process table every member of its session
-//! in any group, every descendant of a member, and every process that carries the range's marker variable
-//! (`SHELL_EXECUTOR_RANGE`) in the environment it was started with: also a daemon that left the session and lost its
-//! parent. Not found is only a process that did both and cleared its environment as well. Signals go to process
-//! descriptors, never to a number that may be another process's by now. On other Unix systems the range is the group.
-//! [`Execution::containment`] says which.
+//! - [`guide::output`]: what is kept, where the rest goes, and which of the ways to read loses nothing.
+//! - [`guide::deadlines`]: who ends a command, which of several wins, and how a late command is kept.
+//! - [`guide::range`]: what a kill reaches, what survives a command, and when it dies.
+//! - [`guide::environment`]: what a command is told, and what is kept from it.
+//! - [`guide::sandbox`]: what confinement stops, how it is known to hold, and how to widen it.
 //!
-//! A host that dies by SIGKILL leaves its commands running.
+//! # Limits
 //!
-//! # The sandbox
-//!
-//! [`BashExecutor::with_sandbox`] confines what commands do to files, and to nothing else: a [`SandboxPolicy`] says what a
-//! command may change, a [`SandboxProvider`] sees to it or fails, and a command whose provider fails is not run.
-//! [`SandboxChain`] uses the first backend that works here. The facts of each run ([`SandboxInfo`]) stand on its handle and
-//! in its result before it settles; whether the command or its sandbox has failed is never guessed from what it printed,
-//! except with a [`SandboxRunner`] of the host's own, which has no better way to tell.
-//!
-//! The `native` backend is two walls that the child puts round itself before it executes. Behind the first, a mount
-//! namespace, all is read-only but the writable directories, whose mounts keep what they were and open no device. The
-//! second, a Landlock domain over the same directories, forbids mounting, tracing, other processes' roots under `/proc` and
-//! writing to devices, all of which would lead round the first. As root the child also gives up the capabilities that
-//! would. Either wall missing, the command does not start.
-//!
-//! # The environment
-//!
-//! The command gets the host's environment without what looks like a credential (`GH_TOKEN`, `PGPASSWORD`, a URL with a
-//! password), without the managed namespace `DSH_*`, and without what would run code before it (`BASH_ENV`, exported
-//! functions); then `NO_COLOR`, `TERM=dumb`, and pagers and editors that never wait; then the caller's entries, which always
-//! win; then managed facts. [`Scrub`] adds names and exempts them. The host's own environment is still readable under
-//! `/proc` by a command of the same user: a host that must hide it can make itself undumpable (prctl(2)).
+//! - A process that left its session, lost its parent *and* cleared its environment is not found by a kill. On Unix systems
+//!   other than Linux the range is the process group.
+//! - A host that dies by SIGKILL leaves its commands running.
+//! - The sandbox governs effects on files, and nothing else.
+//! - A command of the same user can read the host's own environment under `/proc`.
+//! - There is no terminal for commands, and no parsing of shell language.
 //!
 //! # Time
 //!
@@ -90,7 +74,7 @@
 //! A module imports its own floor and those below.
 //!
 //! ```text
-//! 5 faces        lib.rs · bin/shx/
+//! 5 faces        lib.rs · guide/ · bin/shx/
 //! 4 executors    shell/{mod,request,execution,bash}
 //! 3 service      process/{service,subprocess,exit}
 //! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch,confiner} · output/{collector,spill,shared,observe} ·
@@ -105,6 +89,8 @@
 //! with the same names. Which thread does what, which lock guards what, and why no two are ever held at once stands in
 //! `process/mod.rs`.
 
+pub mod guide;
+
 mod abort;
 mod environment;
 mod error;
@@ -117,7 +103,7 @@ mod shell;
 mod sync;
 mod sys;
 
-pub use abort::AbortToken;
+pub use abort::{AbortSubscription, AbortToken};
 pub use environment::{
     EnvCall, EnvContributor, EnvDeclaration, EnvEntry, EnvRegistration, EnvRegistry, EnvSnapshot,
     EnvVariable, Scrub,

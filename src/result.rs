@@ -1,5 +1,6 @@
 //! What an execution gives: outcome, facts and collected output.
 
+use crate::output::text;
 use crate::process::Cause;
 use crate::sandbox::SandboxInfo;
 use crate::sys;
@@ -84,10 +85,29 @@ pub struct CollectedOutput {
     /// Why the stream overflowed and yet there is no file.
     pub spill_error: Option<String>,
     /// The kept bytes where the text is not exactly they.
-    pub(crate) exact: Option<Vec<u8>>,
+    exact: Option<Vec<u8>>,
 }
 
 impl CollectedOutput {
+    /// For providers of executions: a stream of `total_bytes`, of which `tail` is the end that was kept. Without a file;
+    /// [`spill_path`](CollectedOutput::spill_path) can be set.
+    ///
+    /// ```
+    /// use shell_executor::CollectedOutput;
+    ///
+    /// let output = CollectedOutput::new(b"\xac5\n".to_vec(), 1000); // begins inside a character
+    /// assert_eq!((output.text.as_str(), output.truncated), ("5\n", true));
+    /// assert_eq!(output.bytes(), b"\xac5\n");
+    /// ```
+    #[must_use]
+    pub fn new(tail: Vec<u8>, total_bytes: u64) -> CollectedOutput {
+        let truncated = total_bytes > tail.len() as u64;
+        let text = text::whole(&tail, truncated);
+        // The usual text is its bytes; only where it is not are both kept.
+        let exact = (text.as_bytes() != tail).then_some(tail);
+        CollectedOutput { text, truncated, spill_path: None, total_bytes, spill_error: None, exact }
+    }
+
     /// The bytes kept, exactly: the last ones of the stream, as many as the budget allows.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {

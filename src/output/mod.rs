@@ -5,7 +5,7 @@ mod observe;
 mod ring;
 mod shared;
 mod spill;
-mod text;
+pub(crate) mod text;
 
 pub(crate) use collector::Collector;
 pub(crate) use observe::{Bytes, collected, consume, consume_bytes, read_bytes, read_text};

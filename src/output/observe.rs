@@ -101,12 +101,10 @@ pub(crate) fn collected(output: &Output, channel: OutputStream) -> CollectedOutp
         let bytes = stream.ring.copy_from(0);
         (bytes, stream.ring.total(), stream.spill.clone(), stream.spill_error.clone())
     };
-    let truncated = total_bytes > bytes.len() as u64;
-    let spill_path = spill.and_then(|spill| spill.standing());
-    let text = text::whole(&bytes, truncated);
-    // The usual text is its bytes; only where it is not are both kept.
-    let exact = (text.as_bytes() != bytes).then_some(bytes);
-    CollectedOutput { text, truncated, spill_path, total_bytes, spill_error, exact }
+    let mut collected = CollectedOutput::new(bytes, total_bytes);
+    collected.spill_path = spill.and_then(|spill| spill.standing());
+    collected.spill_error = spill_error;
+    collected
 }
 
 #[cfg(test)]
