@@ -13,12 +13,14 @@ mod contribution;
 mod contributor;
 mod registry;
 mod scrub;
+mod steering;
 
 pub use block::EnvEntry;
 pub(crate) use block::{Block, check_managed_name, check_name, check_value};
 pub use contributor::{EnvCall, EnvContributor, EnvVariable};
 pub use registry::{EnvDeclaration, EnvRegistration, EnvRegistry, EnvSnapshot};
 pub use scrub::Scrub;
+pub(crate) use steering::steers;
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;

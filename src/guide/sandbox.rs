@@ -22,13 +22,13 @@
 //! confined spec that is given to an executor without a sandbox is refused likewise.
 //!
 //! [`SandboxChain`](crate::SandboxChain) is the usual provider: it uses the first of this system's backends that works. What
-//! works is found out by running a shell under each, which must be able to write where it may and unable where it may
-//! not; once per chain.
+//! works is found out by running a shell under one after the other, which must be able to write where it may and unable where
+//! it may not; once per chain. What comes after the first that works is not touched.
 //!
 //! | backend | enforcement | by |
 //! |---|---|---|
 //! | [`Native`](crate::SandboxBackend::Native) | full | two walls that the child puts round itself before it executes |
-//! | [`Bwrap`](crate::SandboxBackend::Bwrap) | full | the installed bubblewrap |
+//! | [`Bwrap`](crate::SandboxBackend::Bwrap) | full; for root, partial | the installed bubblewrap |
 //! | [`Landlock`](crate::SandboxBackend::Landlock) | partial | the second wall alone: metadata is not governed |
 //! | [`Seatbelt`](crate::SandboxBackend::Seatbelt) | partial | `sandbox-exec` on macOS, never run there by its authors |
 //!
@@ -42,6 +42,12 @@
 //! processes' roots under `/proc` and writing to devices, all of which would lead round the first. As root the child also
 //! gives up the capabilities that would. Both are made by system calls between the clone and the exec, from what was
 //! prepared before; either missing, the command does not start.
+//!
+//! A directory is opened by the path it had when the request was resolved, without following a link on the way. One that
+//! somebody has led elsewhere meanwhile is refused.
+//!
+//! A backend that is a program of its own is not steered by what it is to run: it gets `PATH`, `LD_PRELOAD`, `BASH_ENV` and
+//! their kin as the host has them. env(1) gives the command its own, within the sandbox.
 //!
 //! # What is known afterwards
 //!
@@ -76,6 +82,6 @@
 //!
 //! # What to watch
 //!
-//! `workspace-write` opens the whole temp directory, where the service's own private files lie by default: a host that
-//! runs confined and unconfined commands side by side sets [`ServiceConfig::spill_root`](crate::ServiceConfig::spill_root) to
-//! a place outside of it.
+//! `workspace-write` opens the whole temp directory, where the service's own private files lie by default. `native` and
+//! `bwrap` keep them from the service's own commands. Under `landlock` alone, and beside other services of the same user, a
+//! host sets [`ServiceConfig::spill_root`](crate::ServiceConfig::spill_root) to a place outside of it.

@@ -13,6 +13,9 @@ const PREFIX: &str = "shell-executor-";
 /// Directories with this name are the user's to keep.
 const KEPT_PREFIX: &str = "shell-executor.kept-";
 
+/// The mount point among the files.
+const SCRATCH: &str = "scratch";
+
 /// Where a service puts its files: one directory under a root, made when the first file needs it.
 #[derive(Debug)]
 pub(crate) struct SpillDir {
@@ -58,13 +61,23 @@ impl SpillDir {
     /// own. It is made when it is missing.
     pub(crate) fn mount_point(&self) -> io::Result<PathBuf> {
         let make = |dir: &PrivateDir| -> io::Result<PathBuf> {
-            let place = dir.path.join("scratch");
-            match fs::create_dir(&place) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                _ => place.canonicalize(),
+            let path = dir.where_it_stands()?;
+            match dir.held.make_directory(OsStr::new(SCRATCH)) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
             }
+            // Somebody may have put a link in its place, to have it mounted elsewhere.
+            if !dir.held.has_directory(OsStr::new(SCRATCH))? {
+                return Err(io::Error::from(io::ErrorKind::NotFound));
+            }
+            Ok(path.join(SCRATCH))
         };
         self.again_if_gone(make)
+    }
+
+    /// The directory itself, canonical, made if there is none.
+    pub(crate) fn path(&self) -> io::Result<PathBuf> {
+        self.again_if_gone(PrivateDir::where_it_stands)
     }
 
     fn dir(&self) -> io::Result<Arc<PrivateDir>> {
@@ -96,7 +109,7 @@ impl SpillDir {
         match state {
             State::Made(dir) if self.keep => {
                 // Not a file of anybody's. Missing, if nothing was ever mounted.
-                let _ = fs::remove_dir(dir.path.join("scratch"));
+                let _ = dir.where_it_stands().and_then(|path| fs::remove_dir(path.join(SCRATCH)));
             }
             State::Made(dir) => dir.remove(),
             State::NotMade | State::Disposed => {}
@@ -167,9 +180,19 @@ impl PrivateDir {
         named.keep().map_err(|error| error.error)
     }
 
+    /// The canonical path, if the directory still stands there.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when it does not: removed, or moved away with something else in its place.
+    fn where_it_stands(&self) -> io::Result<PathBuf> {
+        let path = self.path.canonicalize()?;
+        if self.held.stands_at(&path)? { Ok(path) } else { Err(io::Error::from(io::ErrorKind::NotFound)) }
+    }
+
     fn remove(&self) {
         // Removed by somebody else, or not removable: nothing is lost but space, and a later start sweeps it.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = self.where_it_stands().and_then(fs::remove_dir_all);
     }
 }
 
@@ -291,9 +314,12 @@ pub(crate) struct PrivateFolder {
 impl PrivateFolder {
     pub(crate) fn create(dir: &SpillDir, label: &str) -> io::Result<PrivateFolder> {
         let make = |dir: &PrivateDir| {
-            let mut builder = tempfile::Builder::new();
-            builder.prefix(label).rand_bytes(12).permissions(sys::private_permissions());
-            Ok(builder.tempdir_in(&dir.path)?.keep())
+            let here = dir.where_it_stands()?;
+            let make =
+                |path: &Path| dir.held.make_directory(path.file_name().unwrap_or_else(|| OsStr::new("")));
+            let made = tempfile::Builder::new().prefix(label).rand_bytes(12).make_in(here, make)?;
+            // It would be removed as a file.
+            made.into_temp_path().keep().map_err(|error| error.error)
         };
         Ok(PrivateFolder { path: dir.again_if_gone(make)? })
     }
@@ -314,6 +340,37 @@ impl Drop for PrivateFolder {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    // O6, S9: whoever may write in the root can move the directory away and leave a link; nothing is made behind that
+    #[test]
+    fn nothing_is_made_or_removed_behind_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let kept = elsewhere.path().join("kept");
+        fs::create_dir_all(kept.join(SCRATCH)).unwrap();
+        let dir = SpillDir::new(root.path().to_owned(), false);
+        let first = dir.mount_point().unwrap();
+        let private = first.parent().unwrap().to_owned();
+        fs::remove_dir(&first).unwrap();
+        std::os::unix::fs::symlink(&kept, &first).unwrap();
+        let second = dir.mount_point().unwrap();
+        assert_ne!(second, first, "a link is no mount point, so there is another directory");
+
+        let private_now = second.parent().unwrap().to_owned();
+        fs::rename(&private_now, root.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &private_now).unwrap();
+        let third = dir.mount_point().unwrap();
+        assert!(third.starts_with(root.path().canonicalize().unwrap()) && third != second);
+        let folder = PrivateFolder::create(&dir, "probe-").unwrap();
+        assert!(folder.path().starts_with(third.parent().unwrap()));
+        let last = dir.path().unwrap();
+        fs::rename(&last, root.path().join("moved-too")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &last).unwrap();
+        drop(folder);
+        dir.dispose();
+        assert!(kept.join(SCRATCH).exists() && private.exists());
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 1);
+    }
 
     // O8: a sweeper can come between any two steps of making a directory, and never takes one that was made
     #[test]

@@ -112,6 +112,10 @@ impl Launch {
     /// The failure as the sandbox's, if it is that: a wall that could not be put up, or a runner that could not be started.
     fn not_confined(&self, failure: &SpawnFailure, command: &sys::Command) -> Option<Error> {
         let confiner = self.confiner.as_ref()?;
+        if failure.is_shortage() {
+            // Of the moment, and no word on whether this backend can confine.
+            return None;
+        }
         let what = match failure.step {
             Step::Process if failure.is_refusal() && command.is_confined() => {
                 "no process that puts its own walls up".to_owned()
@@ -120,7 +124,7 @@ impl Launch {
             Step::ReadOnly => "the file system cannot be made read-only".to_owned(),
             Step::Writable => match self.writable.get(failure.candidate) {
                 Some(path) => format!("{path:?} cannot be kept writable"),
-                None => "a directory cannot be kept writable".to_owned(),
+                None => "the service's own files cannot be kept from it".to_owned(),
             },
             Step::Scratch => "no scratch directory".to_owned(),
             Step::Privileges => "privileges cannot be given up".to_owned(),

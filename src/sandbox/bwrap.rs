@@ -2,7 +2,7 @@
 
 use super::Enforcement;
 use super::native::READ_ONLY;
-use super::provider::{Confined, Rules, SandboxPlan};
+use super::provider::{Confined, INSTALLED, Rules, SandboxPlan};
 use super::verdict::Evidence;
 use crate::error::{Error, SpawnError, reason};
 use crate::sys::{self, Pipe};
@@ -11,9 +11,24 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// Where the program stands.
+/// Where the program stands. Not looked up on `PATH`: a directory of that may be one that a confined command can write, and
+/// the next command would be run by what it has put there.
 pub(super) fn find() -> std::io::Result<PathBuf> {
-    SandboxPlan::find(OsStr::new("bwrap"))
+    SandboxPlan::find_installed("bwrap")
+}
+
+/// Its devices are the host's, on mounts of their own that bubblewrap cannot make read-only without closing them as devices.
+/// So whoever owns them can change their modes.
+pub(super) fn enforcement() -> Enforcement {
+    if sys::is_root() { Enforcement::Partial } else { Enforcement::Full }
+}
+
+/// What is not governed, in words.
+pub(super) fn ungoverned() -> Vec<&'static str> {
+    match enforcement() {
+        Enforcement::Full => Vec::new(),
+        Enforcement::Partial => vec!["modes, owners and times of devices such as /dev/null"],
+    }
 }
 
 /// In a pid namespace of its own, because another process's root under `/proc` leads round every mount. Not with
@@ -27,7 +42,7 @@ pub(super) fn confine(program: &Path, rules: &Rules, plan: &mut SandboxPlan<'_>)
     if let Some((path, _)) = &rules.scratch {
         plan.set_env("TMPDIR", path);
     }
-    let mut confined = Confined::by("bwrap", Enforcement::Full).denial(READ_ONLY);
+    let mut confined = Confined::by("bwrap", enforcement()).denial(READ_ONLY);
     confined.evidence = Evidence::Status(File::from(ours));
     Ok(confined)
 }
@@ -50,6 +65,9 @@ fn arguments(program: &Path, rules: &Rules, workdir: &Path, status: i32, is_root
     for path in &rules.writable {
         add(&[word("--bind"), path.as_os_str(), path.as_os_str()]);
     }
+    if let Some(path) = &rules.private {
+        add(&[word("--ro-bind"), path.as_os_str(), path.as_os_str()]);
+    }
     if let Some((path, bytes)) = &rules.scratch {
         let size = bytes.to_string();
         add(&[word("--perms"), word("0700"), word("--size"), word(&size)]);
@@ -68,8 +86,8 @@ fn arguments(program: &Path, rules: &Rules, workdir: &Path, status: i32, is_root
     argv
 }
 
-/// The capabilities that the native backend takes away as well, those that bubblewrap may not know by name left out: they
-/// are of use only to somebody with `CAP_SYS_ADMIN`.
+/// The capabilities that the native backend takes away as well, without those that an older libcap does not know by name
+/// (`PERFMON`, `BPF`, `CHECKPOINT_RESTORE`): none of them changes a file.
 const KEYS: [&str; 10] = [
     "CAP_DAC_READ_SEARCH",
     "CAP_SYS_MODULE",
@@ -86,8 +104,8 @@ const KEYS: [&str; 10] = [
 /// A bubblewrap that is not there, in words.
 pub(super) fn missing(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "bwrap is not on PATH".to_owned(),
-        _ => format!("bwrap on PATH cannot be used: {}", reason(error)),
+        std::io::ErrorKind::NotFound => format!("there is no bwrap in {INSTALLED}"),
+        _ => format!("the installed bwrap cannot be used: {}", reason(error)),
     }
 }
 
@@ -104,13 +122,20 @@ mod tests {
     // S4, S9
     #[test]
     fn the_policy_becomes_arguments() {
-        let mut rules =
-            Rules { mode: SandboxMode::WorkspaceWrite, writable: vec!["/w".into()], scratch: None };
+        let mut rules = Rules {
+            mode: SandboxMode::WorkspaceWrite,
+            writable: vec!["/w".into()],
+            private: None,
+            scratch: None,
+        };
         assert_eq!(
             text(&rules, false),
             "/usr/bin/bwrap --ro-bind / / --dev /dev --proc /proc --bind /w /w --remount-ro /dev --remount-ro /proc \
              --unshare-pid --new-session --chdir /w/sub --json-status-fd 9 --"
         );
+        rules.private = Some("/w/p".into());
+        assert!(text(&rules, false).contains("--bind /w /w --ro-bind /w/p /w/p --remount-ro"));
+        rules.private = None;
         rules.writable.clear();
         rules.scratch = Some(("/t/s".into(), 1024));
         assert!(text(&rules, false).contains("/proc --perms 0700 --size 1024 --tmpfs /t/s --remount-ro"));

@@ -1,6 +1,7 @@
 //! The chain of backends: each is tried once by really running something under it, and the first that works is used.
 
-use super::probe;
+use super::policy::can_be_opened;
+use super::probe::{self, Unfit};
 use super::provider::{Confined, Rules, SandboxPlan, SandboxProvider, outermost};
 use super::way::Way;
 use super::{Enforcement, SandboxMode, SandboxPolicy};
@@ -8,6 +9,7 @@ use crate::error::{Error, reason};
 use crate::process::Surroundings;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A way to confine commands that this library knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,7 +18,8 @@ pub enum SandboxBackend {
     /// Namespaces and a Landlock domain, put round the command by the spawn itself (Linux 5.13 with Landlock, where this
     /// user may make namespaces). Full.
     Native,
-    /// The installed bubblewrap (Linux). Full.
+    /// The installed bubblewrap (Linux). Full for ordinary users. Partial for root, who owns the devices that it leaves to the
+    /// command, and can change their modes.
     Bwrap,
     /// A Landlock domain alone (Linux 5.13). Partial.
     Landlock,
@@ -45,12 +48,15 @@ impl SandboxBackend {
         }
     }
 
-    /// How completely it enforces a mode where it works.
+    /// How completely it enforces a mode for this user where it works.
     #[must_use]
     pub fn enforcement(self) -> Enforcement {
         match self {
-            SandboxBackend::Native | SandboxBackend::Bwrap => Enforcement::Full,
-            SandboxBackend::Landlock | SandboxBackend::Seatbelt => Enforcement::Partial,
+            SandboxBackend::Native => Enforcement::Full,
+            SandboxBackend::Bwrap if Way::ungoverned(self).is_empty() => Enforcement::Full,
+            SandboxBackend::Bwrap | SandboxBackend::Landlock | SandboxBackend::Seatbelt => {
+                Enforcement::Partial
+            }
         }
     }
 }
@@ -87,8 +93,10 @@ pub struct SandboxRung {
 
 /// Confines commands by the first backend that works here.
 ///
-/// What works is found out when the first command is to be confined, by running a shell under each backend that may and may
-/// not write; once, for all clones of a chain. So keep one chain for a service.
+/// What works is found out when the first command is to be confined, by running a shell under one backend after the other,
+/// until one can write where it may and cannot where it may not; once, for all clones of a chain. So keep one chain for a
+/// service. A backend whose trial told nothing, because it hung or was killed, is passed over and tried again a minute
+/// later; a shortage of descriptors, processes or memory fails the command instead, and nothing is concluded from it.
 ///
 /// ```
 /// use shell_executor::{BashExecutor, Config, ExecRequest, SandboxChain, SandboxMode, SandboxPolicy, ShellExecutor,
@@ -109,6 +117,7 @@ pub struct SandboxChain {
     require_full: bool,
     scratch_max_bytes: u64,
     temp_dir: PathBuf,
+    bwrap: Option<PathBuf>,
     found: Arc<Found>,
 }
 
@@ -127,12 +136,17 @@ enum State {
     Tried(Arc<Choice>),
 }
 
-/// The backends that were tried, and the way that is used.
-#[derive(Debug)]
+/// The backends that were tried, in their order, and the way that is used.
+#[derive(Debug, Clone, Default)]
 struct Choice {
     way: Option<Way>,
     rungs: Vec<SandboxRung>,
+    /// When it has to be made anew, because a backend has failed for a reason that may have passed by then.
+    until: Option<Instant>,
 }
+
+/// How long a backend is passed over whose trial has told nothing.
+const AGAIN: Duration = Duration::from_secs(60);
 
 impl Default for SandboxChain {
     fn default() -> SandboxChain {
@@ -149,6 +163,7 @@ impl SandboxChain {
             require_full: false,
             scratch_max_bytes: 64 * 1024 * 1024,
             temp_dir: std::env::temp_dir(),
+            bwrap: None,
             found: Arc::default(),
         }
     }
@@ -177,14 +192,24 @@ impl SandboxChain {
         self.anew()
     }
 
-    /// The directory that `workspace-write` opens besides the workspace. One that is missing is left out.
+    /// The directory that `workspace-write` opens besides the workspace, absolute. One that is missing is left out, and so is
+    /// one that no workspace could be.
     ///
-    /// By default it is also where a service keeps its private files, which a confined command of the same user can then
-    /// change: spilled output, and commands of other runs that are too long for an argument. A host that cares sets
-    /// [`ServiceConfig::spill_root`](crate::ServiceConfig::spill_root) to a directory outside of it.
+    /// By default it is also where a service keeps its private files: spilled output, and commands too long for an argument.
+    /// `native` and `bwrap` keep them from the commands of that service. With `landlock` alone, and from other services of
+    /// the same user, only a [`ServiceConfig::spill_root`](crate::ServiceConfig::spill_root) outside of the temp directory
+    /// does.
     #[must_use]
     pub fn temp_dir(mut self, directory: impl Into<PathBuf>) -> SandboxChain {
         self.temp_dir = directory.into();
+        self.anew()
+    }
+
+    /// Where bubblewrap stands, for a host that has its own. Default: where systems install it, never `PATH`. It should be
+    /// where no confined command can write.
+    #[must_use]
+    pub fn bwrap(mut self, program: impl Into<PathBuf>) -> SandboxChain {
+        self.bwrap = Some(program.into());
         self.anew()
     }
 
@@ -197,26 +222,32 @@ impl SandboxChain {
     /// What became of each backend, tried now if they have not been. The first that works is chosen; those after it are
     /// tried all the same.
     pub(crate) fn rungs(&self, surroundings: &Surroundings<'_>) -> Result<Vec<SandboxRung>, Error> {
-        Ok(self.choice(surroundings)?.rungs.clone())
+        Ok(self.choice(surroundings, true)?.rungs.clone())
     }
 
-    /// Blocks while another thread tries.
-    fn choice(&self, surroundings: &Surroundings<'_>) -> Result<Arc<Choice>, Error> {
+    /// The backends up to the first that works, or all of them. Blocks while another thread tries.
+    fn choice(&self, surroundings: &Surroundings<'_>, all: bool) -> Result<Arc<Choice>, Error> {
         let mut state = self.lock();
-        loop {
+        let known = loop {
             match &*state {
+                State::Tried(choice) if choice.until.is_some_and(|until| until <= Instant::now()) => {
+                    break Choice::default();
+                }
+                State::Tried(choice) if all && choice.rungs.len() < self.backends.len() => {
+                    break Choice::clone(choice);
+                }
                 State::Tried(choice) => return Ok(Arc::clone(choice)),
-                State::NotTried => break,
+                State::NotTried => break Choice::default(),
                 State::BeingTried => {
                     state = self.found.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
-        }
+        };
         *state = State::BeingTried;
         drop(state);
         // If this thread fails or panics, the next one that asks tries again.
         let trial = Trial(self);
-        let choice = Arc::new(self.try_all(surroundings)?);
+        let choice = Arc::new(self.go_on(known, surroundings, all)?);
         *self.lock() = State::Tried(Arc::clone(&choice));
         drop(trial);
         Ok(choice)
@@ -227,15 +258,21 @@ impl SandboxChain {
     }
 
     /// An error is of the moment: nothing is kept of it.
-    fn try_all(&self, surroundings: &Surroundings<'_>) -> Result<Choice, Error> {
-        let mut choice = Choice { way: None, rungs: Vec::with_capacity(self.backends.len()) };
-        for &backend in &self.backends {
+    fn go_on(&self, mut choice: Choice, surroundings: &Surroundings<'_>, all: bool) -> Result<Choice, Error> {
+        for &backend in &self.backends[choice.rungs.len()..] {
+            if choice.way.is_some() && !all {
+                break;
+            }
             let tried = self.try_one(backend, surroundings)?;
             let chosen = choice.way.is_none() && tried.is_ok();
             let (way, unavailable) = match tried {
                 Ok(way) => (Some(way), None),
                 // Where a backend is named beside it, it need not name itself.
-                Err(reason) => {
+                Err(Unfit { reason, may_pass }) => {
+                    // Passing over what comes after the choice changes nothing.
+                    if may_pass && choice.way.is_none() {
+                        choice.until = Instant::now().checked_add(AGAIN);
+                    }
                     let named = format!("{}: ", backend.as_str());
                     (None, Some(reason.strip_prefix(&named).unwrap_or(&reason).to_owned()))
                 }
@@ -253,23 +290,27 @@ impl SandboxChain {
         &self,
         backend: SandboxBackend,
         surroundings: &Surroundings<'_>,
-    ) -> Result<Result<Way, String>, Error> {
+    ) -> Result<Result<Way, Unfit>, Error> {
         if self.require_full && backend.enforcement() == Enforcement::Partial {
-            return Ok(Err("it enforces a mode only in part, and full enforcement is required".to_owned()));
+            let reason = "it enforces a mode only in part, and full enforcement is required";
+            return Ok(Err(Unfit::lasting(reason)));
         }
-        let ways = match Way::of(backend) {
+        let ways = match Way::of(backend, self.bwrap.as_deref()) {
             Ok(ways) => ways,
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => return Ok(Err(Unfit::lasting(reason))),
         };
-        let mut reasons = Vec::new();
+        let (mut reasons, mut may_pass) = (Vec::new(), false);
         for way in ways {
             match probe::run(&way, self.scratch_max_bytes, surroundings)? {
                 Ok(()) => return Ok(Ok(way)),
-                Err(reason) => reasons.push(reason),
+                Err(unfit) => {
+                    reasons.push(unfit.reason);
+                    may_pass |= unfit.may_pass;
+                }
             }
         }
         reasons.dedup();
-        Ok(Err(reasons.join("; ")))
+        Ok(Err(Unfit { reason: reasons.join("; "), may_pass }))
     }
 
     fn rules(
@@ -278,16 +319,23 @@ impl SandboxChain {
         surroundings: &Surroundings<'_>,
         way: &Way,
     ) -> Result<Rules, Error> {
-        let mut rules = Rules { mode: policy.mode, writable: Vec::new(), scratch: None };
+        let mut rules = Rules { mode: policy.mode, writable: Vec::new(), private: None, scratch: None };
         match policy.mode {
             SandboxMode::WorkspaceWrite => {
                 let mut writable = vec![policy.workspace_root.clone()];
-                match self.temp_dir.canonicalize() {
-                    // A temp directory that is the whole system would open it.
-                    Ok(temp) if temp.parent().is_some() => writable.push(temp),
-                    Ok(_) | Err(_) => {}
+                if let Ok(temp) = self.temp_dir.canonicalize() {
+                    // One that is relative, or the whole system, would open what nobody has asked for.
+                    if self.temp_dir.is_absolute() && can_be_opened(&temp).is_ok() {
+                        writable.push(temp);
+                    }
                 }
                 rules.writable = outermost(writable);
+                let private = surroundings.dir.path().map_err(|error| {
+                    let what = "the service's own files cannot be kept from it";
+                    rules.unavailable(format!("{what}: {}", reason(&error)))
+                })?;
+                let is_open = rules.writable.iter().any(|open| private.starts_with(open));
+                rules.private = Some(private).filter(|_| is_open);
             }
             SandboxMode::ReadOnly if way.has_scratch() => {
                 let place = surroundings.dir.mount_point().map_err(|error| {
@@ -303,7 +351,7 @@ impl SandboxChain {
 
 impl SandboxProvider for SandboxChain {
     fn confine(&self, policy: &SandboxPolicy, plan: &mut SandboxPlan<'_>) -> Result<Confined, Error> {
-        let choice = self.choice(plan.surroundings)?;
+        let choice = self.choice(plan.surroundings, false)?;
         let Some(way) = &choice.way else {
             let reasons = choice.rungs.iter().map(|rung| {
                 format!("{}: {}", rung.backend.as_str(), rung.unavailable.as_deref().unwrap_or("not tried"))

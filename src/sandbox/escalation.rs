@@ -66,13 +66,16 @@ impl Escalation {
     ///
     /// # Errors
     ///
+    /// As [`SandboxPolicy::canonical`] when the current root is none for the wider mode, and nobody is asked;
     /// [`Error::NotApproved`] when it was not granted.
     pub fn ask(&self, approver: &dyn Approver) -> Result<SandboxPolicy, Error> {
+        // A root that may be read in a narrower mode need not be one that can be opened.
+        let wider = SandboxPolicy { mode: self.requested, ..self.current.clone() }.canonical()?;
         let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| approver.approve(self)));
         if !asked.unwrap_or(false) {
             return Err(Error::NotApproved { mode: self.requested });
         }
-        Ok(SandboxPolicy { mode: self.requested, ..self.current.clone() })
+        Ok(wider)
     }
 }
 
@@ -93,8 +96,8 @@ mod tests {
     use SandboxMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
 
     fn escalation(from: SandboxMode, to: SandboxMode, why: &str) -> Result<Escalation, Error> {
-        let policy = SandboxPolicy::new(from, "/w").session("s");
-        Escalation::new("make", "/w", policy, to, why)
+        let policy = SandboxPolicy::new(from, "/usr").session("s");
+        Escalation::new("make", "/usr", policy, to, why)
     }
 
     // S10
@@ -115,9 +118,20 @@ mod tests {
     fn a_grant_changes_only_the_mode() {
         let asked = escalation(ReadOnly, WorkspaceWrite, "because").unwrap();
         let granted = asked.ask(&|escalation: &Escalation| escalation.command == "make").unwrap();
-        assert_eq!(granted, SandboxPolicy::new(WorkspaceWrite, "/w").session("s"));
+        assert_eq!(granted, SandboxPolicy::new(WorkspaceWrite, "/usr").session("s"));
         let refused = asked.ask(&|_: &Escalation| false).unwrap_err();
         assert_eq!(refused.code(), "NOT_APPROVED");
+    }
+
+    // S2, S10
+    #[test]
+    fn a_root_that_cannot_be_opened_is_not_opened_by_a_grant() {
+        let policy = SandboxPolicy::new(ReadOnly, "/").canonical().unwrap();
+        let asked = Escalation::new("make", "/", policy.clone(), WorkspaceWrite, "because").unwrap();
+        let refused = asked.ask(&|_: &Escalation| panic!("nobody is asked")).unwrap_err();
+        assert!(refused.to_string().contains("nothing to confine"), "{refused}");
+        let open = Escalation::new("make", "/", policy, DangerFullAccess, "because").unwrap();
+        assert!(open.ask(&|_: &Escalation| true).is_ok(), "which confines nothing, and says so");
     }
 
     // S10, X2

@@ -40,6 +40,13 @@ pub(crate) fn confine(
     launch: &mut Launch,
     surroundings: &Surroundings<'_>,
 ) -> Result<(), Error> {
+    // Once more, just before it counts: a policy can be changed by hand, and a root can be replaced by a link.
+    let unavailable = |reason: String| Error::SandboxUnavailable { mode: policy.mode, reason };
+    let now = policy.clone().canonical().map_err(|error| unavailable(error.to_string()))?;
+    if now != *policy {
+        let (then, now) = (&policy.workspace_root, now.workspace_root);
+        return Err(unavailable(format!("the workspace_root {then:?} leads to {now:?}")));
+    }
     let mut plan = SandboxPlan::new(launch, surroundings);
     let confined = provider.confine(policy, &mut plan)?;
     let verdict = verdict::Verdict::new(policy.mode, plan.is_runner(), confined);

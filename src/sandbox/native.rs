@@ -2,7 +2,7 @@
 
 use super::Enforcement;
 use super::provider::{Confined, Rules, SandboxPlan};
-use crate::error::{Error, reason};
+use crate::error::{Error, SpawnError, reason};
 use crate::sys::{self, Boundary, Confinement, LandlockRights, Namespaces};
 
 /// What is said behind a read-only mount (`EROFS`), whatever the spelling of the program that passes it on.
@@ -24,11 +24,17 @@ pub(super) fn confine(
         namespaces,
         rights: LandlockRights::of(abi),
         writable: &rules.writable,
+        private: rules.private.as_deref().filter(|_| !alone),
         scratch: scratch.map(|(path, bytes)| (path.as_path(), *bytes)),
     };
-    let confinement = Confinement::prepare(&boundary).map_err(|failed| {
-        rules.unavailable(format!("{backend}: {}: {}", failed.what, reason(&failed.error)))
-    })?;
+    let confinement =
+        Confinement::prepare(&boundary).map_err(|failed| match sys::is_shortage(&failed.error) {
+            true => {
+                SpawnError::resources(&format!("cannot confine by {backend}: {}", failed.what), &failed.error)
+                    .into()
+            }
+            false => rules.unavailable(format!("{backend}: {}: {}", failed.what, reason(&failed.error))),
+        })?;
     plan.launch.confinement = Some(confinement);
     plan.launch.writable.clone_from(&rules.writable);
     if let Some((path, _)) = scratch {

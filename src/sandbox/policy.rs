@@ -48,16 +48,23 @@ impl SandboxPolicy {
         if !root.is_dir() {
             return Err(no("is not a directory".to_owned()));
         }
-        let writable = self.mode == SandboxMode::WorkspaceWrite;
-        if writable && (root.parent().is_none() || root == Path::new("/dev")) {
-            return Err(no("would leave nothing to confine".to_owned()));
-        }
-        if writable && (root.starts_with("/proc") || root.starts_with("/sys")) {
-            return Err(no("is the kernel's".to_owned()));
+        if self.mode == SandboxMode::WorkspaceWrite {
+            can_be_opened(&root).map_err(|reason| no(reason.to_owned()))?;
         }
         self.workspace_root = root;
         Ok(self)
     }
+}
+
+/// Whether everything below a canonical directory can be made writable without undoing the confinement; if not, why.
+pub(super) fn can_be_opened(root: &Path) -> Result<(), &'static str> {
+    if root.parent().is_none() || root == Path::new("/dev") {
+        return Err("would leave nothing to confine");
+    }
+    if root.starts_with("/proc") || root.starts_with("/sys") {
+        return Err("is the kernel's");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::way::Way;
 use super::{SandboxInfo, SandboxMode};
 use crate::error::{Error, SpawnError};
 use crate::output::PrivateFolder;
-use crate::process::{Disposition, Launch, Preparation, SpawnSpec, Surroundings};
+use crate::process::{Cause, Disposition, Launch, Preparation, SpawnSpec, Surroundings};
 use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
@@ -23,7 +23,21 @@ true >/dev/null || exit 13
 [ -z \"$3\" ] || true >\"$3/file\" || exit 14
 exit 10";
 
-/// `Ok(Err(reason))` when the backend does not confine here.
+/// Why a backend does not confine here.
+#[derive(Debug)]
+pub(super) struct Unfit {
+    pub(super) reason: String,
+    /// Whether it may be another time: what has kept it from an answer may pass.
+    pub(super) may_pass: bool,
+}
+
+impl Unfit {
+    pub(super) fn lasting(reason: impl Into<String>) -> Unfit {
+        Unfit { reason: reason.into(), may_pass: false }
+    }
+}
+
+/// `Ok(Err(…))` when the backend does not confine here.
 ///
 /// # Errors
 ///
@@ -32,7 +46,7 @@ pub(super) fn run(
     way: &Way,
     scratch_bytes: u64,
     surroundings: &Surroundings<'_>,
-) -> Result<Result<(), String>, Error> {
+) -> Result<Result<(), Unfit>, Error> {
     let no_place = |error: io::Error| SpawnError::resources("no place to try a sandbox in", &error);
     let folder = PrivateFolder::create(surroundings.dir, "probe-").map_err(no_place)?;
     let make = |name: &str| -> io::Result<std::path::PathBuf> {
@@ -45,6 +59,7 @@ pub(super) fn run(
     let rules = Rules {
         mode: SandboxMode::ReadOnly,
         writable: vec![inside.clone()],
+        private: None,
         scratch: scratch.clone().map(|path| (path, scratch_bytes)),
     };
     let argv: Vec<OsString> = vec![
@@ -63,21 +78,27 @@ pub(super) fn run(
     let trial = Trial { way: way.clone(), rules };
     match surroundings.trials.run(spec, Box::new(trial)) {
         Ok(result) if result.timed_out => {
-            Ok(Err(format!("a trial of it was not over after {} s", PATIENCE.as_secs())))
+            let reason = format!("a trial of it was not over after {} s", PATIENCE.as_secs());
+            Ok(Err(Unfit { reason, may_pass: true }))
         }
+        Ok(result) if result.cause == Some(Cause::Disposal) => Err(Error::Disposed),
         Ok(result) => Ok(match result.exit_code {
             Some(10) => Ok(()),
-            Some(11) => Err("a command in it cannot write where it may".to_owned()),
-            Some(12) => Err("a command in it can write where it may not".to_owned()),
-            Some(13) => Err("a command in it cannot write to /dev/null".to_owned()),
-            Some(14) => Err("a command in it cannot write to its scratch directory".to_owned()),
+            Some(11) => Err(Unfit::lasting("a command in it cannot write where it may")),
+            Some(12) => Err(Unfit::lasting("a command in it can write where it may not")),
+            Some(13) => Err(Unfit::lasting("a command in it cannot write to /dev/null")),
+            Some(14) => Err(Unfit::lasting("a command in it cannot write to its scratch directory")),
             Some(code) => {
-                Err(format!("a trial of it ended with exit code {code}{}", said(&result.stderr.text)))
+                let said = said(&result.stderr.text);
+                Err(Unfit::lasting(format!("a trial of it ended with exit code {code}{said}")))
             }
-            None => Err(format!("a trial of it was killed{}", said(&result.stderr.text))),
+            None => {
+                let reason = format!("a trial of it was killed{}", said(&result.stderr.text));
+                Err(Unfit { reason, may_pass: true })
+            }
         }),
-        Err(Error::SandboxUnavailable { reason, .. }) => Ok(Err(reason)),
-        Err(error @ Error::Spawn(_)) if is_final(&error) => Ok(Err(error.to_string())),
+        Err(Error::SandboxUnavailable { reason, .. }) => Ok(Err(Unfit::lasting(reason))),
+        Err(error @ Error::Spawn(_)) if is_final(&error) => Ok(Err(Unfit::lasting(error.to_string()))),
         Err(error) => Err(error),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::verdict::Evidence;
 use super::{Enforcement, SandboxMode, SandboxPolicy};
+use crate::environment::steers;
 use crate::error::Error;
 use crate::process::{Launch, Surroundings};
 use std::ffi::{OsStr, OsString};
@@ -65,18 +66,36 @@ impl<'a> SandboxPlan<'a> {
 
     /// Starts `runner` instead, a program by its absolute path and arguments, followed by all of
     /// [`argv`](SandboxPlan::argv). A runner that cannot be started is a sandbox that has failed.
+    ///
+    /// The runner gets the command's environment, except what would let the command choose code for the runner to run before
+    /// it confines anything (`PATH`, `LD_PRELOAD` and its kin, `BASH_ENV`, `PYTHONPATH` and the like): those it gets as this
+    /// process has them. Where they differ, env(1) stands between the two and gives the command its own; their values can
+    /// then be read in the process table.
     pub fn run_under(&mut self, runner: Vec<OsString>) {
         let Some(program) = runner.first().map(PathBuf::from) else { return };
-        let argv = runner.into_iter().chain(self.argv()).collect();
+        let (given_back, env) =
+            environment_of_a_runner(std::mem::take(&mut self.launch.env), std::env::vars_os());
+        let argv = runner.into_iter().chain(given_back).chain(self.argv()).collect();
+        self.launch.env = env;
         self.launch.argv = argv;
         self.launch.candidates = vec![program];
         self.is_runner = true;
+    }
+
+    /// The first program called `name` that can be executed in one of the directories that only the system's owner can
+    /// write.
+    pub(super) fn find_installed(name: &str) -> std::io::Result<PathBuf> {
+        SandboxPlan::find_in(OsStr::new(name), OsString::from(INSTALLED))
     }
 
     /// The first program called `name` on this process's `PATH` that can be executed.
     pub(super) fn find(name: &OsStr) -> std::io::Result<PathBuf> {
         let search =
             std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
+        SandboxPlan::find_in(name, search)
+    }
+
+    fn find_in(name: &OsStr, search: OsString) -> std::io::Result<PathBuf> {
         let mut refusal = std::io::Error::from(std::io::ErrorKind::NotFound);
         for path in crate::process::candidates(name, search) {
             match crate::sys::is_executable(&path) {
@@ -91,6 +110,35 @@ impl<'a> SandboxPlan<'a> {
     pub(super) fn is_runner(&self) -> bool {
         self.is_runner
     }
+}
+
+/// Where programs of the system stand: those of the usual systems, and NixOS's.
+pub(super) const INSTALLED: &str =
+    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/run/wrappers/bin:/run/current-system/sw/bin";
+
+/// Splits what a command is to have in its environment: into the words that give it what its runner must not have, and the
+/// environment of the runner.
+fn environment_of_a_runner(
+    commands: Vec<(OsString, OsString)>,
+    hosts: impl Iterator<Item = (OsString, OsString)>,
+) -> (Vec<OsString>, Vec<(OsString, OsString)>) {
+    let (asked, mut env): (Vec<_>, Vec<_>) = commands.into_iter().partition(|(name, _)| steers(name));
+    let hosts: Vec<_> = hosts.filter(|(name, _)| steers(name)).collect();
+    let mut words = Vec::new();
+    for (name, _) in hosts.iter().filter(|(name, _)| !asked.iter().any(|(other, _)| other == name)) {
+        words.extend([OsString::from("-u"), name.clone()]);
+    }
+    for (name, value) in asked.iter().filter(|entry| !hosts.contains(entry)) {
+        let mut word = name.clone();
+        word.push("=");
+        word.push(value);
+        words.push(word);
+    }
+    if !words.is_empty() {
+        words.insert(0, OsString::from("/usr/bin/env"));
+    }
+    env.extend(hosts);
+    (words, env)
 }
 
 impl fmt::Debug for SandboxPlan<'_> {
@@ -141,6 +189,8 @@ pub(super) struct Rules {
     pub(super) mode: SandboxMode,
     /// Canonical directories, none within another.
     pub(super) writable: Vec<PathBuf>,
+    /// A canonical directory within one of them in which nothing may be changed, where the backend can: the service's own.
+    pub(super) private: Option<PathBuf>,
     /// An empty directory in which a file system in memory of so many bytes is to be mounted, canonical.
     pub(super) scratch: Option<(PathBuf, u64)>,
 }
@@ -167,6 +217,28 @@ pub(super) fn outermost(mut directories: Vec<PathBuf>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // S3
+    #[test]
+    fn a_runner_is_not_steered_by_what_it_runs() {
+        let entries = |pairs: &[(&str, &str)]| -> Vec<(OsString, OsString)> {
+            pairs.iter().map(|&(name, value)| (name.into(), value.into())).collect()
+        };
+        let split = |commands: &[(&str, &str)], hosts: &[(&str, &str)]| {
+            let (words, env) = environment_of_a_runner(entries(commands), entries(hosts).into_iter());
+            let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            (words.join(" "), env)
+        };
+        let (words, env) = split(&[("PATH", "/bin"), ("A", "1")], &[("PATH", "/bin"), ("SECRET", "x")]);
+        assert_eq!((words.as_str(), env), ("", entries(&[("A", "1"), ("PATH", "/bin")])));
+        let (words, env) = split(
+            &[("PATH", "/w"), ("LD_PRELOAD", "/w/x.so"), ("A", "1")],
+            &[("PATH", "/bin"), ("BASH_ENV", "/etc/b"), ("LD_LIBRARY_PATH", "/opt")],
+        );
+        assert_eq!(words, "/usr/bin/env -u BASH_ENV -u LD_LIBRARY_PATH PATH=/w LD_PRELOAD=/w/x.so");
+        let hosts = [("A", "1"), ("PATH", "/bin"), ("BASH_ENV", "/etc/b"), ("LD_LIBRARY_PATH", "/opt")];
+        assert_eq!(env, entries(&hosts));
+    }
 
     // S9
     #[test]

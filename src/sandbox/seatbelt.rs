@@ -61,7 +61,8 @@ mod tests {
     // S4
     #[test]
     fn the_policy_becomes_a_profile_with_parameters() {
-        let mut rules = Rules { mode: SandboxMode::ReadOnly, writable: Vec::new(), scratch: None };
+        let mut rules =
+            Rules { mode: SandboxMode::ReadOnly, writable: Vec::new(), private: None, scratch: None };
         let argv = arguments(&rules);
         assert_eq!((argv.len(), argv[0].to_str(), argv[3].to_str()), (4, Some(PROGRAM), Some("--")));
         let text = argv[2].to_str().unwrap();

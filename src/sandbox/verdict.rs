@@ -108,7 +108,8 @@ fn read(pipe: &mut File) -> Vec<u8> {
 }
 
 /// The number after the last `"exit-code":` of the runner's status, which is one JSON object after the other. Only the
-/// runner writes there, so nothing a command prints gets into it.
+/// runner has the pipe, so nothing a command prints gets into it. (A command that takes the runner's first process over from
+/// within, as one of the same user can, may have it report any code, as it could have exited with any.)
 pub(super) fn exit_code_in(status: &[u8]) -> Option<i32> {
     const KEY: &[u8] = b"\"exit-code\"";
     let at = status.windows(KEY.len()).rposition(|window| window == KEY)?;

@@ -9,6 +9,7 @@ use super::{bwrap, native};
 use crate::error::Error;
 #[cfg(target_os = "linux")]
 use crate::sys::{self, Namespaces};
+use std::path::Path;
 
 /// One way to confine, ready to be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,9 @@ pub(super) enum Way {
 
 impl Way {
     /// The ways of a backend, the best first; or why it has none here.
-    pub(super) fn of(backend: SandboxBackend) -> Result<Vec<Way>, String> {
+    /// `bwrap` is where the host says that bubblewrap stands, if it does.
+    pub(super) fn of(backend: SandboxBackend, bwrap: Option<&Path>) -> Result<Vec<Way>, String> {
+        let _ = bwrap;
         match backend {
             // With the privilege for it no user namespace is needed; a root without it, in a container, may have one.
             #[cfg(target_os = "linux")]
@@ -36,9 +39,11 @@ impl Way {
             #[cfg(target_os = "linux")]
             SandboxBackend::Landlock => Ok(vec![Way::Walls(Namespaces::None)]),
             #[cfg(target_os = "linux")]
-            SandboxBackend::Bwrap => match bwrap::find() {
-                Ok(program) => Ok(vec![Way::Bwrap(program)]),
-                Err(error) => Err(bwrap::missing(&error)),
+            SandboxBackend::Bwrap => match bwrap {
+                Some(program) => Ok(vec![Way::Bwrap(program.to_owned())]),
+                None => {
+                    bwrap::find().map(|program| vec![Way::Bwrap(program)]).map_err(|no| bwrap::missing(&no))
+                }
             },
             #[cfg(target_os = "macos")]
             SandboxBackend::Seatbelt => Ok(vec![Way::Seatbelt]),
@@ -52,6 +57,8 @@ impl Way {
         match backend {
             #[cfg(target_os = "linux")]
             SandboxBackend::Landlock => native::ungoverned().unwrap_or_default(),
+            #[cfg(target_os = "linux")]
+            SandboxBackend::Bwrap => bwrap::ungoverned(),
             SandboxBackend::Seatbelt => vec!["unknown: it has never been run on a Mac"],
             _ => Vec::new(),
         }

@@ -8,6 +8,7 @@
 use libc::{AT_FDCWD, c_long, pid_t};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 type Outcome = Result<usize, i32>;
@@ -216,6 +217,15 @@ fn main() {
     tell("chmod", change_mode(&file));
     tell("chown", sys(libc::SYS_fchownat, &[HERE, Text::of(&file).at(), user, usize::MAX, 0]));
     tell("utimes", sys(libc::SYS_utimensat, &[HERE, Text::of(&file).at(), now.as_ptr() as usize, 0]));
+    // Of a device, to what it is: no harm where it is not stopped.
+    if let Ok(device) = std::fs::metadata("/dev/full") {
+        let (at, mode) = (Text::of("/dev/full"), device.mode() as usize & 0o7777);
+        tell("chmod-device", sys(libc::SYS_fchmodat, &[HERE, at.at(), mode]));
+        let (owner, group) = (device.uid() as usize, device.gid() as usize);
+        tell("chown-device", sys(libc::SYS_fchownat, &[HERE, at.at(), owner, group, 0]));
+        let times = [device.atime(), device.atime_nsec(), device.mtime(), device.mtime_nsec()];
+        tell("utimes-device", sys(libc::SYS_utimensat, &[HERE, at.at(), times.as_ptr() as usize, 0]));
+    }
     tell("setxattr", {
         let (at, name) = (Text::of(&file), Text::of("user.broken"));
         sys(libc::SYS_setxattr, &[at.at(), name.at(), b"x".as_ptr() as usize, 1, 0])

@@ -150,6 +150,10 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) sandbox_backend: Option<Backend>,
 
+    /// Where bubblewrap stands [default: where systems install it, never PATH]
+    #[arg(long, value_name = "FILE", help_heading = "Sandbox")]
+    pub(crate) bwrap: Option<PathBuf>,
+
     /// What it reads: a file, - for shx's own stdin, or none [default: none]
     #[arg(short = 'i', long, value_name = "FILE", help_heading = "Input and output")]
     pub(crate) stdin: Option<OsString>,

@@ -179,9 +179,13 @@ fn policy(args: &RunArgs, mode: SandboxMode) -> SandboxPolicy {
 }
 
 fn chain(args: &RunArgs) -> SandboxChain {
-    match args.sandbox_backend {
+    let chain = match args.sandbox_backend {
         None | Some(Backend::Auto) => SandboxChain::new(),
         Some(Backend::Only(backend)) => SandboxChain::new().backends([backend]),
+    };
+    match &args.bwrap {
+        Some(program) => chain.bwrap(program),
+        None => chain,
     }
 }
 

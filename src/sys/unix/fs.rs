@@ -78,6 +78,28 @@ impl Dir {
     }
 }
 
+impl Dir {
+    /// Makes the directory `name` in it, of mode 0700, and an error if anything has that name already.
+    pub(crate) fn make_directory(&self, name: &OsStr) -> io::Result<()> {
+        let name = CString::new(name.as_bytes())?;
+        // SAFETY: `name` ends in NUL and lives through the call; the directory is open.
+        check(unsafe { libc::mkdirat(self.0.as_raw_fd(), name.as_ptr(), 0o700) }).map(drop)
+    }
+
+    /// Whether `name` in it is a directory itself, not a symbolic link to one.
+    pub(crate) fn has_directory(&self, name: &OsStr) -> io::Result<bool> {
+        let name = CString::new(name.as_bytes())?;
+        let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: `name` ends in NUL and lives through the call; the directory is open.
+        match check(unsafe { libc::openat(self.0.as_raw_fd(), name.as_ptr(), flags) }) {
+            // SAFETY: the call above made the number.
+            Ok(raw) => unsafe { adopt(raw) }.map(|_| true),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 /// Opens an existing regular file for reading, never through a symbolic link, never blocking on a FIFO put in its place.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;

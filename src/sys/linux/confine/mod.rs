@@ -18,7 +18,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Which namespaces the child gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub(crate) struct Boundary<'a> {
     /// Directories in which everything may be changed but no device made or opened. Canonical, at most
     /// [`MOST_WRITABLE`], none within another.
     pub(crate) writable: &'a [PathBuf],
+    /// A directory in one of them in which nothing may be changed. Only with a mount namespace.
+    pub(crate) private: Option<&'a Path>,
     /// Where a private file system in memory is mounted, canonical, and how many bytes it holds. Only with a mount
     /// namespace.
     pub(crate) scratch: Option<(&'a Path, u64)>,
@@ -74,23 +76,33 @@ pub(crate) struct Confinement {
     namespaces: Namespaces,
     /// The maps of the user namespace: one user, one group.
     maps: [CString; 2],
-    writable: Vec<Writable>,
+    writable: Vec<Place>,
+    private: Option<Place>,
     scratch: Option<Scratch>,
     ruleset: Ruleset,
 }
 
+/// A directory by a canonical path, and what stood there when it was looked at.
 #[derive(Debug)]
-struct Writable {
+struct Place {
     path: CString,
-    /// What stood there when the rule was made.
     device: libc::dev_t,
     inode: libc::ino_t,
 }
 
 #[derive(Debug)]
 struct Scratch {
-    path: CString,
+    place: Place,
     options: CString,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<(Place, OwnedFd)> {
+        let directory = open_strictly(path)?;
+        let status = status(&directory)?;
+        let path = CString::new(path.as_os_str().as_bytes())?;
+        Ok((Place { path, device: status.st_dev, inode: status.st_ino }, directory))
+    }
 }
 
 impl Confinement {
@@ -111,18 +123,18 @@ impl Confinement {
         let mut writable = Vec::with_capacity(boundary.writable.len());
         for path in boundary.writable {
             let no = |error| no(format!("no rule for {path:?}"))(error);
-            let text = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from).map_err(no)?;
-            let directory = open_path(&text, libc::O_DIRECTORY | libc::O_NOFOLLOW).map_err(no)?;
+            let (place, directory) = Place::of(path).map_err(no)?;
             ruleset.allow_beneath(directory.as_fd()).map_err(no)?;
-            let status = status(&directory).map_err(no)?;
-            writable.push(Writable { path: text, device: status.st_dev, inode: status.st_ino });
+            writable.push(place);
         }
+        let private = match boundary.private {
+            Some(path) => Some(Place::of(path).map_err(no(format!("{path:?} cannot be kept from it")))?.0),
+            None => None,
+        };
         let scratch = match boundary.scratch {
             Some((path, bytes)) => {
-                let no = no(format!("no scratch directory at {path:?}"));
-                let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| no(error.into()))?;
-                let options = text(format!("size={bytes},mode=0700"));
-                Some(Scratch { path, options })
+                let (place, _) = Place::of(path).map_err(no(format!("no scratch directory at {path:?}")))?;
+                Some(Scratch { place, options: text(format!("size={bytes},mode=0700")) })
             }
             None => None,
         };
@@ -131,7 +143,7 @@ impl Confinement {
         // SAFETY: takes nothing.
         let group = unsafe { libc::getegid() };
         let maps = [text(format!("{user} {user} 1\n")), text(format!("{group} {group} 1\n"))];
-        Ok(Confinement { namespaces: boundary.namespaces, maps, writable, scratch, ruleset })
+        Ok(Confinement { namespaces: boundary.namespaces, maps, writable, private, scratch, ruleset })
     }
 
     /// What the child's namespaces ask of clone(2).
@@ -161,6 +173,25 @@ fn open_path(path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
     let fd = check(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC | flags) })?;
     // SAFETY: the call has just made it.
     unsafe { adopt(fd) }
+}
+
+/// A descriptor that names the directory at a canonical path. No link is followed on the way to it: whoever may write in
+/// one of its parents could otherwise lead it elsewhere.
+fn open_strictly(path: &Path) -> io::Result<OwnedFd> {
+    let mut here = open_path(c"/", libc::O_DIRECTORY)?;
+    for component in path.components() {
+        let name = match component {
+            Component::RootDir => continue,
+            Component::Normal(name) => CString::new(name.as_bytes())?,
+            _ => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
+        };
+        let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        // SAFETY: the name ends in NUL, and the directory is open.
+        let fd = check(unsafe { libc::openat(here.as_raw_fd(), name.as_ptr(), flags) })?;
+        // SAFETY: the call has just made it.
+        here = unsafe { adopt(fd) }?;
+    }
+    Ok(here)
 }
 
 fn status(fd: &OwnedFd) -> io::Result<libc::stat> {

@@ -2,7 +2,7 @@
 //!
 //! It runs between `clone` and `execve`, in the host's memory; see `spawn/child.rs` for what that allows.
 
-use super::{Confinement, MOST_WRITABLE, Namespaces, Scratch, Writable};
+use super::{Confinement, MOST_WRITABLE, Namespaces, Place, Scratch};
 use crate::sys::Step;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -62,7 +62,7 @@ impl Confinement {
         // Copies of the writable trees, taken before they become read-only, so that each mount in them keeps what it was.
         let mut trees = [(-1, -1); MOST_WRITABLE];
         for (index, (writable, place)) in self.writable.iter().zip(&mut trees).enumerate() {
-            *place = writable.copy().ok_or((Step::Writable, index))?;
+            *place = writable.copy(AT_RECURSIVE, MOUNT_ATTR_NODEV).ok_or((Step::Writable, index))?;
         }
         let read_only = MountAttr { set: MOUNT_ATTR_RDONLY, propagation: 0 };
         if !set_attributes(libc::AT_FDCWD, c"/", AT_RECURSIVE, &read_only) {
@@ -71,6 +71,13 @@ impl Confinement {
         for (index, &(tree, place)) in trees.iter().take(self.writable.len()).enumerate() {
             if !move_mount(tree, place) {
                 return Err((Step::Writable, index));
+            }
+        }
+        if let Some(private) = &self.private {
+            // Looked for now, so that it is taken from the trees that were moved: what lies on it lies on the copy.
+            let copy = private.copy(0, MOUNT_ATTR_RDONLY);
+            if !copy.is_some_and(|(tree, place)| move_mount(tree, place)) {
+                return Err((Step::Writable, self.writable.len()));
             }
         }
         if let Some(scratch) = &self.scratch {
@@ -115,10 +122,9 @@ impl Confinement {
     }
 }
 
-impl Writable {
-    /// A copy of the tree of mounts that stands there, and the place itself. `None` when it is not what it was, or cannot be
-    /// had.
-    fn copy(&self) -> Option<(RawFd, RawFd)> {
+impl Place {
+    /// The place itself, closed by exec. `None` when it is not what it was, or cannot be had.
+    fn open(&self) -> Option<RawFd> {
         let how = [(libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64, 0, RESOLVE_NO_SYMLINKS];
         let size = size_of_val(&how);
         // SAFETY: the path ends in NUL, and the three words are the kernel's `struct open_how`.
@@ -137,24 +143,38 @@ impl Writable {
             set_errno(libc::ESTALE);
             return None;
         }
-        let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE;
+        Some(place)
+    }
+
+    /// A copy of the mount that stands there, or (`AT_RECURSIVE`) of the tree of mounts, with these attributes besides its
+    /// own; and the place itself.
+    fn copy(&self, depth: libc::c_uint, attributes: u64) -> Option<(RawFd, RawFd)> {
+        let place = self.open()?;
+        let flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | depth;
         // SAFETY: the path is empty and ends in NUL; the rest are integers.
         let tree = unsafe { libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags) };
         let tree = RawFd::try_from(tree).ok().filter(|&fd| fd >= 0)?;
-        let no_devices = MountAttr { set: MOUNT_ATTR_NODEV, propagation: 0 };
-        set_attributes(tree, c"", AT_EMPTY_PATH | AT_RECURSIVE, &no_devices).then_some((tree, place))
+        let attr = MountAttr { set: attributes, propagation: 0 };
+        set_attributes(tree, c"", AT_EMPTY_PATH | depth, &attr).then_some((tree, place))
     }
 }
 
 impl Scratch {
+    /// Entered first, so that it is mounted on what was opened and on nothing that has taken its place; the working
+    /// directory is entered afterwards.
     fn mount(&self, confinement: &Confinement) -> bool {
-        let (kind, path) = (c"tmpfs".as_ptr(), self.path.as_ptr());
-        let flags = libc::MS_NOSUID | libc::MS_NODEV;
-        // SAFETY: the texts end in NUL.
-        if unsafe { libc::mount(kind, path, kind, flags, self.options.as_ptr().cast()) } != 0 {
+        let Some(place) = self.place.open() else { return false };
+        // SAFETY: takes an integer.
+        if unsafe { libc::fchdir(place) } != 0 {
             return false;
         }
-        let root = open_directory(&self.path);
+        let kind = c"tmpfs".as_ptr();
+        let flags = libc::MS_NOSUID | libc::MS_NODEV;
+        // SAFETY: the texts end in NUL.
+        if unsafe { libc::mount(kind, c".".as_ptr(), kind, flags, self.options.as_ptr().cast()) } != 0 {
+            return false;
+        }
+        let root = open_directory(&self.place.path);
         root >= 0 && confinement.ruleset.add_beneath(root)
     }
 }
@@ -218,7 +238,19 @@ fn write(path: &CStr, text: &CStr) -> bool {
     let bytes = text.to_bytes();
     // SAFETY: the bytes are readable for their length. The kernel takes a map whole or not at all.
     let written = unsafe { libc::write(file, bytes.as_ptr().cast(), bytes.len()) };
+    let errno = errno();
+    // A file that is open for writing keeps its mount from becoming read-only (EBUSY).
+    // SAFETY: the descriptor was made above, and is not used again.
+    unsafe { libc::close(file) };
+    set_errno(errno);
     usize::try_from(written) == Ok(bytes.len())
+}
+
+fn errno() -> libc::c_int {
+    // SAFETY: takes nothing.
+    let place = unsafe { libc::__errno_location() };
+    // SAFETY: the place is the standing thread's, which does not use it now.
+    unsafe { *place }
 }
 
 fn set_errno(errno: libc::c_int) {

@@ -188,7 +188,7 @@ impl SpawnFailure {
 
     /// Descriptors, processes or memory ran out.
     pub(crate) fn is_shortage(&self) -> bool {
-        matches!(self.error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
+        is_shortage(&self.error)
     }
 
     /// The system does not know of this, or does not allow it: a filter, a limit of namespaces, a policy.
@@ -236,6 +236,11 @@ pub(crate) fn spawn(command: &Command, stdio: &Stdio, gate: &Gate) -> Result<Spa
         return Err(SpawnFailure::at(Step::Process, io::Error::from_raw_os_error(libc::ENOSYS)));
     }
     posix::spawn(command, stdio, gate)
+}
+
+/// Descriptors, processes or memory ran out: of the moment, and of the whole process or machine.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
 }
 
 /// The errnos of "not here": an unknown call or flag, or a filter that forbids it.
