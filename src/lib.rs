@@ -92,6 +92,8 @@
 pub mod guide;
 
 mod abort;
+#[cfg(feature = "capi")]
+mod capi;
 mod environment;
 mod error;
 mod host;
