@@ -5,6 +5,7 @@
 //! - The **supervisor** of an execution (`shx-run`), one per live range, starts the process and then blocks in one `poll`
 //!   on its streams, its end and its wake-up. It alone reads, signals, reaps and settles a process that has started.
 //! - The **deadline thread** (`shx-deadline`), one per service, tells executions that something is due.
+//! - A thread (`shx-trials`) tries the backends of a sandbox for whoever asks what became of them, and waits for it.
 //! - Where the kernel has no process descriptors, a thread per execution (`shx-wait`) waits for the leader.
 //!
 //! All run with every signal blocked. The service joins them: an ending supervisor joins the one that ended before it, and

@@ -198,8 +198,14 @@ impl SubprocessService {
     ///
     /// When nothing was found out: the service has been disposed of, or has no descriptors or processes to spare.
     pub fn sandbox_rungs(&self, chain: &SandboxChain) -> Result<Vec<SandboxRung>, Error> {
-        let core = &self.owner.core;
-        chain.rungs(&Surroundings { dir: &core.dir, trials: core })
+        let (core, chain) = (Arc::clone(&self.owner.core), chain.clone());
+        // On a thread of ours: the caller's may have hardly a stack.
+        let thread = sys::spawn_thread("shx-trials", move || {
+            chain.rungs(&Surroundings { dir: &core.dir, trials: &core })
+        });
+        let thread =
+            thread.map_err(|error| SpawnError::resources("no thread to try sandboxes on", &error))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// Stops every range by the ladder, waits until each is gone or given up, joins every thread, and removes the spill

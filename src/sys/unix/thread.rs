@@ -10,7 +10,10 @@ const STACK: usize = 128 * 1024;
 
 /// Starts a thread with every signal blocked from its first instruction, so that no handler of the host runs on its small
 /// stack and a write to a closed pipe gives EPIPE, whatever the host does with SIGPIPE.
-pub(crate) fn spawn_thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub(crate) fn spawn_thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
     with_all_blocked(|| {
         Builder::new().name(name.to_owned()).stack_size(STACK + thread_local_storage()).spawn(body)
     })
