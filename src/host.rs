@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostFacts {
-    /// The shells that executors are or will be made for, found or not: `bash`, `sh`, `pwsh`.
+    /// Shells, found or not: `bash` and `pwsh`, which executors run, and `sh`.
     pub shells: Vec<HostProgram>,
     /// The programs that sandbox backends use, found or not: `bwrap`.
     pub sandbox_programs: Vec<HostProgram>,

@@ -25,9 +25,9 @@
 //!
 //! - [`SubprocessService`] owns everything that runs: ranges, threads, spill files. Disposing of it, or dropping its last
 //!   reference, takes all of it down. Processes belong to the service, not to handles or executors.
-//! - [`BashExecutor`] is the local [`ShellExecutor`]: [`resolve`](ShellExecutor::resolve) is the only place where defaults
-//!   and caps are applied, [`execute`](ShellExecutor::execute) the only way a command is started. It returns the live
-//!   [`Execution`] at once and never fails. Foreground and background are what the caller waits for.
+//! - [`BashExecutor`] and [`PwshExecutor`] are the local [`ShellExecutor`]s: [`resolve`](ShellExecutor::resolve) is the only
+//!   place where defaults and caps are applied, [`execute`](ShellExecutor::execute) the only way a command is started. It
+//!   returns the live [`Execution`] at once and never fails. Foreground and background are what the caller waits for.
 //! - [`Execution`] is one command for as long as anybody holds it. [`result`](Execution::result) blocks for the outcome;
 //!   [`read_output`](Execution::read_output) takes what is new; [`observed`](Execution::observed) reads at any offset;
 //!   [`promotion`](Execution::promotion) offers to keep a command that has outrun its deadline;
@@ -75,7 +75,7 @@
 //!
 //! ```text
 //! 5 faces        lib.rs · guide/ · bin/shx/
-//! 4 executors    shell/{mod,request,execution,bash}
+//! 4 executors    shell/{mod,request,execution,config,local,start,bash,pwsh}
 //! 3 service      process/{service,subprocess,exit}
 //! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch,confiner} · output/{collector,spill,shared,observe} ·
 //!                sandbox/{provider,chain,way,probe,native,bwrap,seatbelt,runner,verdict} · host
@@ -84,10 +84,11 @@
 //! 0 platform     sys/{unix,linux}                 the only unsafe
 //! ```
 //!
-//! A sandbox is part of the `Preparation` of a launch (floor 2), which the supervisor runs under the deadline. What later
-//! versions add has its place: another provider implements [`ShellExecutor`] and [`ExecutionBackend`]; a system is a folder under `sys`
-//! with the same names. Which thread does what, which lock guards what, and why no two are ever held at once stands in
-//! `process/mod.rs`.
+//! The local executors are one, `shell/local`, that speaks the dialect of a shell, `bash` or `pwsh`. A sandbox is part of
+//! the `Preparation` of a launch (floor 2), which the supervisor runs under the deadline. What later versions add has its
+//! place: another provider implements [`ShellExecutor`] and [`ExecutionBackend`]; another shell is a dialect; a system is a
+//! folder under `sys` with the same names. Which thread does what, which lock guards what, and why no two are ever held at
+//! once stands in `process/mod.rs`.
 
 pub mod guide;
 
@@ -126,5 +127,5 @@ pub use sandbox::{
 };
 pub use shell::{
     BashExecutor, Config, ExecRequest, ExecSpec, Execution, ExecutionBackend, ExitStatus, ParsedOutput,
-    ShellExecutor, Stdin, parse_exit_status, render_read, render_result,
+    PwshExecutor, ShellExecutor, Stdin, parse_exit_status, render_read, render_result,
 };

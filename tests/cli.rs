@@ -182,6 +182,22 @@ fn what_cannot_be_run_is_125_and_says_why() {
     assert!(text(&shell.stderr).contains("bash"), "{}", text(&shell.stderr));
 }
 
+// L2, W4
+#[test]
+fn the_shell_can_be_powershell() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let missing = shx(["run", "--shell", "pwsh", "1"]).env("PATH", dir.path()).output().expect("shx starts");
+    assert_eq!(missing.status.code(), Some(125));
+    let told = "shx: cannot find the shell \"pwsh\" or \"powershell\" on PATH: ";
+    assert!(text(&missing.stderr).starts_with(told), "{}", text(&missing.stderr));
+    // Written by another process, so that nobody here has it open for writing when it is executed.
+    let write = "printf '#!/bin/sh\\necho \"$1 $4\"; exit 9\\n' >\"$0\" && chmod 755 \"$0\"";
+    let made = Command::new("sh").args(["-c", write]).arg(dir.path().join("pwsh")).status().expect("sh");
+    assert!(made.success());
+    let found = shx(["run", "--shell", "pwsh", "1"]).env("PATH", dir.path()).output().expect("shx starts");
+    assert_eq!((found.status.code(), text(&found.stdout)), (Some(9), "-NoLogo -Command\n"));
+}
+
 // L1, R3, R4, V4
 #[test]
 fn a_wrong_command_line_is_2_and_names_the_option() {
@@ -197,7 +213,7 @@ fn a_wrong_command_line_is_2_and_names_the_option() {
         (&["run", "-e", "NAME", "true"], "--env"),
         (&["run", "-e", "=x", "true"], "--env"),
         (&["run", "--managed", "HOME=x", "true"], "HOME"),
-        (&["run", "--shell", "pwsh", "true"], "not in this version"),
+        (&["run", "--shell", "zsh", "true"], "it is bash or pwsh"),
         (&["run", "--containment", "cgroup", "true"], "not in this version"),
         (&["run", "-s", "tight", "true"], "--sandbox"),
         (&["run", "-w", "/", "true"], "--sandbox"),

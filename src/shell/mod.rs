@@ -1,12 +1,18 @@
 //! The shell seam: a request is resolved to a fully explicit spec, and a spec is executed.
 
 mod bash;
+mod config;
 mod execution;
+mod local;
+mod pwsh;
 mod render;
 mod request;
+mod start;
 
-pub use bash::{BashExecutor, Config};
+pub use bash::BashExecutor;
+pub use config::Config;
 pub use execution::{Execution, ExecutionBackend};
+pub use pwsh::PwshExecutor;
 pub use render::{ExitStatus, ParsedOutput, parse_exit_status, render_read, render_result};
 pub use request::{ExecRequest, ExecSpec, Stdin};
 

@@ -52,6 +52,7 @@ Examples:
   shx run 'grep -c TODO src/*.rs | sort'
   shx run -C /tmp -e LANG=C -e DISPLAY- -- 'ls | head -3'
   shx run -i input.txt -- 'wc -l'
+  shx run --shell pwsh -- 'Get-ChildItem | Sort-Object Length'
   shx run -s workspace-write -w ~/src/project -C ~/src/project -- make test
   shx run --render --request - <request.json
   shx run --json --max-stdout 1m --keep-spill -- ./report.sh";
@@ -123,7 +124,7 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) managed: Vec<(OsString, OsString)>,
 
-    /// The shell: bash is the only one in this version
+    /// The shell: bash or pwsh, which is PowerShell [default: bash]
     #[arg(long, value_name = "SHELL", value_parser = parse_shell, help_heading = "Surroundings")]
     pub(crate) shell: Option<Shell>,
 
@@ -209,10 +210,11 @@ pub(crate) enum Backend {
     Only(SandboxBackend),
 }
 
-/// The shells of this version.
+/// Which shell is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shell {
     Bash,
+    Pwsh,
 }
 
 /// Which containment is asked for.
@@ -317,8 +319,8 @@ fn split_entry(text: &OsStr) -> Result<Option<(&OsStr, &OsStr)>, String> {
 fn parse_shell(text: &str) -> Result<Shell, String> {
     match text {
         "bash" => Ok(Shell::Bash),
-        "pwsh" => Err("PowerShell is not in this version; bash is".to_owned()),
-        _ => Err("there is bash only in this version".to_owned()),
+        "pwsh" => Ok(Shell::Pwsh),
+        _ => Err("it is bash or pwsh".to_owned()),
     }
 }
 
@@ -444,7 +446,8 @@ mod tests {
     #[test]
     fn what_this_version_lacks_is_said() {
         let error = |args: &[&str]| run(args).unwrap_err().to_string();
-        assert!(error(&["--shell", "pwsh", "x"]).contains("not in this version"));
+        assert!(error(&["--shell", "zsh", "x"]).contains("it is bash or pwsh"));
+        assert_eq!(run(&["--shell", "pwsh", "x"]).unwrap().shell, Some(Shell::Pwsh));
         assert!(error(&["--containment", "cgroup", "x"]).contains("not in this version"));
         assert!(error(&["-s", "tight", "x"]).contains("read-only"));
         assert!(run(&["-w", "/", "x"]).is_err(), "a workspace without a mode confines nothing");

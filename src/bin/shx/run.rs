@@ -9,8 +9,8 @@ use crate::request;
 use crate::signals;
 use shell_executor::{
     AbortToken, BashExecutor, Cause, Config, Containment, Error, ExecRequest, Execution, HostFacts, OnExpiry,
-    RunResult, SandboxChain, SandboxMode, SandboxPolicy, ServiceConfig, ShellExecutor, SubprocessService,
-    render_result,
+    PwshExecutor, RunResult, SandboxChain, SandboxMode, SandboxPolicy, ServiceConfig, ShellExecutor,
+    SubprocessService, render_result,
 };
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -65,13 +65,10 @@ fn attempt(args: RunArgs) -> Result<ExitCode, Failure> {
     let service = SubprocessService::with_config(service_config(&args));
     let abort = AbortToken::new();
     let request = request(&args, &abort, source.is_some())?;
-    let mut bash = BashExecutor::new(&service, config(&args, request.timeout))?;
-    if let Some(policy) = &request.sandbox_policy {
-        bash = bash.with_sandbox(Arc::new(chain(&args)), policy.clone())?;
-    }
-    let spec = bash.resolve(request)?;
+    let executor = executor(&args, &service, &request)?;
+    let spec = executor.resolve(request)?;
     signals::listen(&service, &abort).map_err(|error| shortage("signals cannot be heard", &error))?;
-    let execution = bash.execute(spec);
+    let execution = executor.execute(spec);
     let feed = source.map(|source| Feed::start(source, &execution)).transpose();
     let feed = feed.map_err(|error| shortage("no thread for its stdin", &error));
     let status = match feed {
@@ -106,16 +103,30 @@ fn service_config(args: &RunArgs) -> ServiceConfig {
     config
 }
 
+fn executor(
+    args: &RunArgs,
+    service: &SubprocessService,
+    request: &ExecRequest,
+) -> Result<Box<dyn ShellExecutor>, Failure> {
+    let config = config(args, request.timeout);
+    let sandbox = request.sandbox_policy.clone().map(|policy| (Arc::new(chain(args)), policy));
+    Ok(match (args.shell.unwrap_or(Shell::Bash), sandbox) {
+        (Shell::Bash, None) => Box::new(BashExecutor::new(service, config)?),
+        (Shell::Bash, Some((chain, policy))) => {
+            Box::new(BashExecutor::new(service, config)?.with_sandbox(chain, policy)?)
+        }
+        (Shell::Pwsh, None) => Box::new(PwshExecutor::new(service, config)?),
+        (Shell::Pwsh, Some((chain, policy))) => {
+            Box::new(PwshExecutor::new(service, config)?.with_sandbox(chain, policy)?)
+        }
+    })
+}
+
 /// How much output waits for our own reader before the command does.
 const RELAY: usize = 256 * 1024;
 
 fn config(args: &RunArgs, timeout: Option<Duration>) -> Config {
     let mut config = Config::default();
-    if let Some(shell) = args.shell {
-        config.shell = match shell {
-            Shell::Bash => PathBuf::from("bash"),
-        };
-    }
     if let Some(timeout) = timeout {
         // The cap protects a host from its callers. Here they are the same person.
         config.max_timeout = config.max_timeout.max(timeout);
