@@ -780,6 +780,15 @@ shx_status shx_bash_executor_new(const shx_service *service,
                                  shx_executor **executor,
                                  shx_error **error);
 
+// The same by PowerShell: `pwsh`, else `powershell`, unless `config` names another shell. How the exit code of a command
+// comes about stands in the documentation of `PwshExecutor`.
+shx_status shx_pwsh_executor_new(const shx_service *service,
+                                 const shx_config *config,
+                                 const shx_sandbox_provider *provider,
+                                 const shx_sandbox_policy *policy,
+                                 shx_executor **executor,
+                                 shx_error **error);
+
 // The mode that commands are confined to unless their request says otherwise; `SHX_SANDBOX_MODE_NONE` from an executor
 // that does not confine.
 shx_sandbox_mode shx_executor_sandbox_mode(const shx_executor *executor);

@@ -74,14 +74,14 @@
 //! A module imports its own floor and those below.
 //!
 //! ```text
-//! 5 faces        lib.rs · guide/ · bin/shx/
+//! 5 faces        lib.rs · guide/ · capi/ · bin/shx/
 //! 4 executors    shell/{mod,request,execution,config,local,start,bash,pwsh}
 //! 3 service      process/{service,subprocess,exit}
 //! 2 mechanisms   process/{supervisor,range,table,deadline,live,launch,confiner} · output/{collector,spill,shared,observe} ·
 //!                sandbox/{provider,chain,way,probe,native,bwrap,seatbelt,runner,verdict} · host
 //! 1 values       error · result · abort · process/{cause,spec,promotion,reader} · output/{ring,text} · environment/* ·
 //!                sandbox/{mode,policy,service,escalation,denial} · shell/render
-//! 0 platform     sys/{unix,linux}                 the only unsafe
+//! 0 platform     sys/{unix,linux}                 the only unsafe but that of capi/
 //! ```
 //!
 //! The local executors are one, `shell/local`, that speaks the dialect of a shell, `bash` or `pwsh`. A sandbox is part of

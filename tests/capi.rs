@@ -170,6 +170,7 @@ parts! {
     a_foreground_run => "foreground";
     output_in_every_view => "output";
     a_spec_field_by_field => "spec";
+    another_shell => "powershell";
     stopping_a_range => "stopping";
     firing_a_token => "aborting";
     keeping_a_late_command => "promotion";

@@ -38,6 +38,13 @@ pub(super) type ErrorOut<'a> = Option<&'a mut MaybeUninit<*mut shx_error>>;
 
 /// Runs the body of a function. `error`, if it is given, is set to null or to what went wrong.
 pub(super) fn boundary(error: ErrorOut<'_>, body: impl FnOnce() -> Result<(), Failure>) -> shx_status {
+    let mut body = Some(body);
+    run(error, &mut || body.take().map_or(Ok(()), |body| body()))
+}
+
+/// Once for all functions, since it is most of what each of them would be.
+#[inline(never)]
+fn run(error: ErrorOut<'_>, body: &mut dyn FnMut() -> Result<(), Failure>) -> shx_status {
     // Whatever a panic leaves half changed is behind a lock that everybody here goes on using; see `Failure::Panic`.
     let outcome = catch_unwind(AssertUnwindSafe(body))
         .unwrap_or_else(|panic| Err(Failure::Panic(super::error::message(&*panic))));
@@ -56,7 +63,19 @@ pub(super) fn boundary(error: ErrorOut<'_>, body: impl FnOnce() -> Result<(), Fa
 
 /// Runs the body of a function that has no status to give. A panic gives `otherwise`.
 pub(super) fn quietly<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
+    let (mut given, mut body) = (otherwise, Some(body));
+    caught(&mut || {
+        if let Some(body) = body.take() {
+            given = body();
+        }
+    });
+    given
+}
+
+#[inline(never)]
+fn caught(body: &mut dyn FnMut()) {
+    // What there is to say of it was said by whoever panicked.
+    let _ = catch_unwind(AssertUnwindSafe(body));
 }
 
 /// A parameter that must not be null.

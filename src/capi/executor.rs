@@ -10,8 +10,9 @@ use super::request::shx_request;
 use super::result::shx_result;
 use super::service::shx_service;
 use super::spec::shx_spec;
-use crate::{BashExecutor, ShellExecutor};
+use crate::{BashExecutor, Config, PwshExecutor, SandboxPolicy, SandboxProvider, ShellExecutor};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 /// Runs shell commands. It can be used from any thread.
 pub struct shx_executor(Box<dyn ShellExecutor>);
@@ -31,19 +32,56 @@ pub extern "C" fn shx_bash_executor_new(
 ) -> shx_status {
     boundary(error, || {
         let (service, out) = (given(service, "service")?, given(executor, "executor")?);
-        let config = config.map(|config| config.lock().clone()).unwrap_or_default();
-        let mut bash = BashExecutor::new(&service.0, config)?;
-        match (provider, policy) {
-            (None, None) => {}
-            (Some(provider), Some(policy)) => {
-                bash = bash.with_sandbox(provider.provider(), policy.0.clone())?;
-            }
-            (None, Some(_)) => return Err(Failure::Argument("provider", "is null, with a policy".into())),
-            (Some(_), None) => return Err(Failure::Argument("policy", "is null, with a provider".into())),
+        let sandbox = sandbox(provider, policy)?;
+        let mut bash = BashExecutor::new(&service.0, copy(config))?;
+        if let Some((provider, policy)) = sandbox {
+            bash = bash.with_sandbox(provider, policy)?;
         }
         give(out, shx_executor(Box::new(bash)));
         Ok(())
     })
+}
+
+/// The same by PowerShell: `pwsh`, else `powershell`, unless `config` names another shell. How the exit code of a command
+/// comes about stands in the documentation of `PwshExecutor`.
+#[unsafe(no_mangle)]
+pub extern "C" fn shx_pwsh_executor_new(
+    service: Option<&shx_service>,
+    config: Option<&shx_config>,
+    provider: Option<&shx_sandbox_provider>,
+    policy: Option<&shx_sandbox_policy>,
+    executor: Option<&mut MaybeUninit<*mut shx_executor>>,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    boundary(error, || {
+        let (service, out) = (given(service, "service")?, given(executor, "executor")?);
+        let sandbox = sandbox(provider, policy)?;
+        let mut pwsh = PwshExecutor::new(&service.0, copy(config))?;
+        if let Some((provider, policy)) = sandbox {
+            pwsh = pwsh.with_sandbox(provider, policy)?;
+        }
+        give(out, shx_executor(Box::new(pwsh)));
+        Ok(())
+    })
+}
+
+fn copy(config: Option<&shx_config>) -> Config {
+    config.map(|config| config.lock().clone()).unwrap_or_default()
+}
+
+/// What confines, and by which policy.
+type Sandbox = (Arc<dyn SandboxProvider>, SandboxPolicy);
+
+fn sandbox(
+    provider: Option<&shx_sandbox_provider>,
+    policy: Option<&shx_sandbox_policy>,
+) -> Result<Option<Sandbox>, Failure> {
+    match (provider, policy) {
+        (None, None) => Ok(None),
+        (Some(provider), Some(policy)) => Ok(Some((provider.provider(), policy.0.clone()))),
+        (None, Some(_)) => Err(Failure::Argument("provider", "is null, with a policy".into())),
+        (Some(_), None) => Err(Failure::Argument("policy", "is null, with a provider".into())),
+    }
 }
 
 /// The mode that commands are confined to unless their request says otherwise; `SHX_SANDBOX_MODE_NONE` from an executor

@@ -162,6 +162,33 @@ static void spec(void) {
     bed_free(b);
 }
 
+// W4: the stand-in for pwsh is told where it is by the config
+static void powershell(void) {
+    bed b = bed_new();
+    char dir[] = "/tmp/shx-capi-XXXXXX";
+    CHECK(mkdtemp(dir));
+    char path[64], command[512];
+    snprintf(path, sizeof path, "%s/pwsh", dir);
+    snprintf(command, sizeof command,
+             "printf '%%s\\n' '#!/bin/sh' 'for word; do echo \"$word\"; done; exit 5' >%s; chmod +x %s", path, path);
+    shx_result *result = ran(b.bash, request_of(command));
+    CHECK(exited_with(result, 0));
+    shx_result_free(result);
+    shx_config *config = shx_config_new();
+    OK(shx_config_set_shell(config, shx_str(path), &error));
+    shx_executor *pwsh;
+    OK(shx_pwsh_executor_new(b.service, config, NULL, NULL, &pwsh, &error));
+    shx_config_free(config);
+    result = ran(pwsh, request_of("Write-Output 'hello'"));
+    shx_view words = shx_result_text(result, SHX_STREAM_STDOUT);
+    CHECK(exited_with(result, 5) && view_has(words, "-NoProfile\n") && view_has(words, "Write-Output 'hello'\n"));
+    shx_result_free(result);
+    shx_executor_free(pwsh);
+    bed_free(b);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    CHECK(system(command) == 0);
+}
+
 // T4, T8, E8, C1
 static void stopping(void) {
     bed b = bed_new();
@@ -643,6 +670,7 @@ void objects(const char *part) {
         {"foreground", foreground}, {"output", output},           {"spec", spec},       {"stopping", stopping},
         {"aborting", aborting},     {"promotion", promotion},     {"spawning", spawning}, {"sandbox", sandbox},
         {"environment", environment}, {"service", service},       {"sharing", sharing},
+        {"powershell", powershell},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         if (strcmp(parts[at].name, part) == 0) {
