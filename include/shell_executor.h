@@ -62,7 +62,8 @@
 
 // The number of this interface. It changes when a function, type or constant of an earlier header is removed or changes
 // its meaning or form; what is added does not change it. A program compares it with `shx_abi_version`, if it loads the
-// library by itself; the name of the shared library (`libshell_executor.so.0`) has it as well.
+// library by itself; the name of the shared library as `cargo cinstall` installs it (`libshell_executor.so.0`) has it as
+// well.
 #define SHX_ABI_VERSION 0
 
 // Cuts executions short from outside. Clones are the same token.
@@ -211,20 +212,20 @@ typedef ptrdiff_t shx_descriptor;
 // By which means what a command starts is held together.
 typedef int32_t shx_containment;
 
-// A way to confine commands.
-typedef int32_t shx_sandbox_backend;
-
 // How completely a mode is enforced.
 typedef int32_t shx_enforcement;
+
+// What ended an execution, or cut it short: the first of them.
+typedef int32_t shx_cause;
+
+// A way to confine commands.
+typedef int32_t shx_sandbox_backend;
 
 // How a command ended, as rendered text tells it.
 typedef int32_t shx_exit_kind;
 
 // What the deadline does.
 typedef int32_t shx_on_expiry;
-
-// What ended an execution, or cut it short: the first of them.
-typedef int32_t shx_cause;
 
 // What a command reads.
 typedef int32_t shx_stdin;
@@ -459,31 +460,41 @@ shx_status shx_config_set_workdir(const shx_config *config,
                                   shx_error **error);
 
 // How long a command may run that does not say, in milliseconds. Not 0. Default: 120,000.
-shx_status shx_config_set_default_timeout_ms(const shx_config *config, uint64_t ms);
+shx_status shx_config_set_default_timeout_ms(const shx_config *config,
+                                             uint64_t ms,
+                                             shx_error **error);
 
 // How long a command may run at most, in milliseconds; a longer request is clamped. Not 0. Default: 600,000.
 shx_status shx_config_set_max_timeout_ms(const shx_config *config,
-                                         uint64_t ms);
+                                         uint64_t ms,
+                                         shx_error **error);
 
 // How many of each stream's last bytes are kept in memory. Not 0. Default: 64,000.
-shx_status shx_config_set_output_max_bytes(const shx_config *config, size_t bytes);
+shx_status shx_config_set_output_max_bytes(const shx_config *config,
+                                           size_t bytes,
+                                           shx_error **error);
 
 // How large the spill file of one stream may become, in bytes. Not 0. Default: 64 MiB.
-shx_status shx_config_set_spill_max_bytes(const shx_config *config, uint64_t bytes);
+shx_status shx_config_set_spill_max_bytes(const shx_config *config,
+                                          uint64_t bytes,
+                                          shx_error **error);
 
 // No spill files.
-shx_status shx_config_set_no_spill(const shx_config *config);
+shx_status shx_config_set_no_spill(const shx_config *config, shx_error **error);
 
 // From the polite signal to the forceful one, in milliseconds. 0 is allowed. Default: 3,000.
-shx_status shx_config_set_grace_ms(const shx_config *config, uint64_t ms);
+shx_status shx_config_set_grace_ms(const shx_config *config, uint64_t ms, shx_error **error);
 
 // How long a stream held open by a descendant must be quiet, after the shell's exit, to be given up, in milliseconds.
 // Default: 250.
 shx_status shx_config_set_drain_idle_ms(const shx_config *config,
-                                        uint64_t ms);
+                                        uint64_t ms,
+                                        shx_error **error);
 
 // How long an offer to keep a command stays open, in milliseconds. Default: 1,000.
-shx_status shx_config_set_answer_window_ms(const shx_config *config, uint64_t ms);
+shx_status shx_config_set_answer_window_ms(const shx_config *config,
+                                           uint64_t ms,
+                                           shx_error **error);
 
 // Adds a name to those that are kept from commands. Case does not matter. UTF-8.
 shx_status shx_config_add_scrub(const shx_config *config, shx_view name, shx_error **error);
@@ -492,7 +503,8 @@ shx_status shx_config_add_scrub(const shx_config *config, shx_view name, shx_err
 shx_status shx_config_add_scrub_exempt(const shx_config *config, shx_view name, shx_error **error);
 
 // Commands inherit nothing of this process's environment, only what `shx_config_add_inherited_env` adds.
-shx_status shx_config_set_inherit_nothing(const shx_config *config);
+shx_status shx_config_set_inherit_nothing(const shx_config *config,
+                                          shx_error **error);
 
 // Adds an entry to the environment that commands inherit, instead of this process's own.
 shx_status shx_config_add_inherited_env(const shx_config *config,
@@ -684,7 +696,8 @@ shx_status shx_execution_read_stream(const shx_execution *execution,
                                      shx_error **error);
 
 // Blocks until a consuming read has something new to give, the command has settled, or the time is over (0: at once;
-// `SHX_FOREVER`: without an end). `news` (may be null) is set to whether there is something new.
+// `SHX_FOREVER`: without an end). `news` (may be null) is set to whether there is something new. Without an end, false means
+// that the command has settled and everything was read; with one, ask `shx_execution_status` before the wait.
 shx_status shx_execution_wait_output(const shx_execution *execution,
                                      uint64_t timeout_ms,
                                      bool *news,
@@ -823,6 +836,28 @@ shx_status shx_executor_run(const shx_executor *executor,
 
 // Frees an executor. Its commands go on: they belong to the service. Null is fine.
 void shx_executor_free(shx_executor *executor);
+
+// The name of a status, such as `SPAWN`: what `shx_error_code` gives, and `OK`. Like all names it ends in a NUL and lives
+// as long as the program; a number that names nothing gives `unknown`.
+const char *shx_status_name(shx_status status);
+
+// The name of a stage, such as `workdir`; `none` for `SHX_STAGE_NONE`.
+const char *shx_stage_name(shx_stage stage);
+
+// The name of a sandbox mode, such as `read-only`; `none` for `SHX_SANDBOX_MODE_NONE`.
+const char *shx_sandbox_mode_name(shx_sandbox_mode mode);
+
+// The name of how completely a mode is enforced: `none`, `full` or `partial`.
+const char *shx_enforcement_name(shx_enforcement enforcement);
+
+// The name of where an execution stands: `running`, `completed` or `killed`.
+const char *shx_process_status_name(shx_process_status status);
+
+// The name of a cause, such as `timeout`; `none` for `SHX_CAUSE_NONE`.
+const char *shx_cause_name(shx_cause cause);
+
+// The name of a containment: `process-group` or `session`.
+const char *shx_containment_name(shx_containment containment);
 
 // Keeps the command: no deadline and no abort token from now on. `kept` (may be null) is set to whether it came in time;
 // false too when it was answered before. The offer is still to be freed.
@@ -1230,7 +1265,9 @@ shx_status shx_service_config_set_spill_root(const shx_service_config *config,
                                              shx_error **error);
 
 // Whether spill files outlive the service. Default: no.
-shx_status shx_service_config_set_keep_spill(const shx_service_config *config, bool keep);
+shx_status shx_service_config_set_keep_spill(const shx_service_config *config,
+                                             bool keep,
+                                             shx_error **error);
 
 // Frees a configuration. The services made with it keep their copies. Null is fine.
 void shx_service_config_free(shx_service_config *config);

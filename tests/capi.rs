@@ -92,6 +92,8 @@ fn nulls() -> String {
             "shx_view" => text += &format!("    CHECK({}.len == 0 && {}.data);\n", with(""), with("")),
             _ if makes_one_of_nothing => {}
             "bool" => text += &format!("    CHECK(!{});\n", with("")),
+            // A name, and there is one for every number.
+            "const char *" => text += &format!("    CHECK({}[0]);\n", with("")),
             kind if kind.ends_with('*') => text += &format!("    CHECK(!{});\n", with("")),
             _ => text += &format!("    (void){};\n", with("")),
         }

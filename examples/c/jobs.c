@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); // So that writing to a command that has ended is an error, and not our end.
 
     // The offer stays open while we look after the other jobs. Not answered in time, it is declined.
-    if (shx_config_set_answer_window_ms(config, 60000) || shx_service_new(NULL, &service, &error) ||
+    if (shx_config_set_answer_window_ms(config, 60000, &error) || shx_service_new(NULL, &service, &error) ||
         shx_bash_executor_new(service, config, NULL, NULL, &bash, &error) ||
         start(bash, &asks, 60000, &error) || start(bash, &late, deadline_ms, &error) ||
         start(bash, &stuck, 60000, &error) ||

@@ -31,30 +31,13 @@ static int fail(shx_error *error) {
     return unavailable ? 0 : 125;
 }
 
-static const char *mode_name(shx_sandbox_mode mode) {
-    switch (mode) {
-    case SHX_SANDBOX_MODE_READ_ONLY: return "read-only";
-    case SHX_SANDBOX_MODE_WORKSPACE_WRITE: return "workspace-write";
-    case SHX_SANDBOX_MODE_DANGER_FULL_ACCESS: return "danger-full-access";
-    default: return "none";
-    }
-}
-
-static const char *enforcement_name(shx_enforcement enforcement) {
-    switch (enforcement) {
-    case SHX_ENFORCEMENT_FULL: return "full";
-    case SHX_ENFORCEMENT_PARTIAL: return "partial";
-    default: return "none";
-    }
-}
-
 static void show(const shx_result *result) {
     // These facts belong to the result: they are not freed.
     const shx_sandbox_info *facts = shx_result_sandbox(result);
     int32_t code;
-    printf("mode %s, backend ", mode_name(shx_sandbox_info_mode(facts)));
+    printf("mode %s, backend ", shx_sandbox_mode_name(shx_sandbox_info_mode(facts)));
     print(stdout, shx_sandbox_info_backend(facts));
-    printf(", enforcement %s, denied %s\n", enforcement_name(shx_sandbox_info_enforcement(facts)),
+    printf(", enforcement %s, denied %s\n", shx_enforcement_name(shx_sandbox_info_enforcement(facts)),
            shx_sandbox_info_denied(facts) ? "yes" : "no");
     print(stdout, shx_result_text(result, SHX_STREAM_STDOUT));
     print(stdout, shx_result_text(result, SHX_STREAM_STDERR));
@@ -77,8 +60,8 @@ static bool approve(void *user, const shx_escalation *escalation) {
     *asked += 1;
     printf("asked to run \"");
     print(stdout, shx_escalation_command(escalation));
-    printf("\" in %s instead of %s, because ", mode_name(shx_escalation_requested_mode(escalation)),
-           mode_name(shx_escalation_current_mode(escalation)));
+    printf("\" in %s instead of %s, because ", shx_sandbox_mode_name(shx_escalation_requested_mode(escalation)),
+           shx_sandbox_mode_name(shx_escalation_current_mode(escalation)));
     print(stdout, shx_escalation_justification(escalation));
     printf("\n");
     return shx_escalation_requested_mode(escalation) == SHX_SANDBOX_MODE_WORKSPACE_WRITE;

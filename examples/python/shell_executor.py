@@ -246,7 +246,16 @@ _CALLS = {
     "shx_config_add_inherited_env": (_OBJECT, _View, _View),
     "shx_config_add_scrub": (_OBJECT, _View),
     "shx_config_add_scrub_exempt": (_OBJECT, _View),
+    "shx_config_set_answer_window_ms": (_OBJECT, c_uint64),
+    "shx_config_set_default_timeout_ms": (_OBJECT, c_uint64),
+    "shx_config_set_drain_idle_ms": (_OBJECT, c_uint64),
+    "shx_config_set_grace_ms": (_OBJECT, c_uint64),
+    "shx_config_set_inherit_nothing": (_OBJECT,),
+    "shx_config_set_max_timeout_ms": (_OBJECT, c_uint64),
+    "shx_config_set_no_spill": (_OBJECT,),
+    "shx_config_set_output_max_bytes": (_OBJECT, c_size_t),
     "shx_config_set_shell": (_OBJECT, _View),
+    "shx_config_set_spill_max_bytes": (_OBJECT, c_uint64),
     "shx_config_set_workdir": (_OBJECT, _View),
     "shx_execution_kill": (_OBJECT, POINTER(c_bool)),
     "shx_execution_kill_survivors": (_OBJECT, POINTER(c_bool)),
@@ -284,6 +293,7 @@ _CALLS = {
     "shx_sandbox_chain_set_scratch_max_bytes": (_OBJECT, c_uint64),
     "shx_sandbox_chain_set_temp_dir": (_OBJECT, _View),
     "shx_sandbox_policy_new": (c_int32, _View, _View, _OBJECT_OUT),
+    "shx_service_config_set_keep_spill": (_OBJECT, c_bool),
     "shx_service_config_set_spill_root": (_OBJECT, _View),
     "shx_service_dispose": (_OBJECT, POINTER(c_size_t), POINTER(c_size_t)),
     "shx_service_new": (_OBJECT, _OBJECT_OUT),
@@ -296,15 +306,6 @@ _VALUES = {
     "shx_abort_token_is_fired": (c_bool, _OBJECT),
     "shx_abort_token_new": (_OBJECT,),
     "shx_config_new": (_OBJECT,),
-    "shx_config_set_answer_window_ms": (c_int32, _OBJECT, c_uint64),
-    "shx_config_set_default_timeout_ms": (c_int32, _OBJECT, c_uint64),
-    "shx_config_set_drain_idle_ms": (c_int32, _OBJECT, c_uint64),
-    "shx_config_set_grace_ms": (c_int32, _OBJECT, c_uint64),
-    "shx_config_set_inherit_nothing": (c_int32, _OBJECT),
-    "shx_config_set_max_timeout_ms": (c_int32, _OBJECT, c_uint64),
-    "shx_config_set_no_spill": (c_int32, _OBJECT),
-    "shx_config_set_output_max_bytes": (c_int32, _OBJECT, c_size_t),
-    "shx_config_set_spill_max_bytes": (c_int32, _OBJECT, c_uint64),
     "shx_error_code": (_View, _OBJECT),
     "shx_error_errno": (c_int32, _OBJECT),
     "shx_error_field": (_View, _OBJECT),
@@ -365,7 +366,6 @@ _VALUES = {
     "shx_sandbox_rungs_unavailable": (_View, _OBJECT, c_size_t),
     "shx_sandbox_rungs_ungoverned": (_View, _OBJECT, c_size_t),
     "shx_service_config_new": (_OBJECT,),
-    "shx_service_config_set_keep_spill": (c_int32, _OBJECT, c_bool),
     "shx_spec_command": (_View, _OBJECT),
     "shx_spec_on_expiry": (c_int32, _OBJECT),
     "shx_spec_sandbox_mode": (c_int32, _OBJECT),
@@ -579,7 +579,7 @@ class Service(_Object):
         try:
             if spill_root is not None:
                 _call("shx_service_config_set_spill_root", config, _in(spill_root))
-            lib.shx_service_config_set_keep_spill(config, keep_spill)
+            _call("shx_service_config_set_keep_spill", config, keep_spill)
             _call("shx_service_new", config, byref(service))
         finally:
             lib.shx_service_config_free(config)
@@ -911,27 +911,27 @@ class Bash(_Object):
             if workdir is not None:
                 _call("shx_config_set_workdir", config, _in(workdir))
             if default_timeout is not None:
-                lib.shx_config_set_default_timeout_ms(config, _ms(default_timeout))
+                _call("shx_config_set_default_timeout_ms", config, _ms(default_timeout))
             if max_timeout is not None:
-                lib.shx_config_set_max_timeout_ms(config, _ms(max_timeout))
+                _call("shx_config_set_max_timeout_ms", config, _ms(max_timeout))
             if output_max_bytes is not None:
-                lib.shx_config_set_output_max_bytes(config, output_max_bytes)
+                _call("shx_config_set_output_max_bytes", config, output_max_bytes)
             if spill_max_bytes == 0:
-                lib.shx_config_set_no_spill(config)
+                _call("shx_config_set_no_spill", config)
             elif spill_max_bytes is not None:
-                lib.shx_config_set_spill_max_bytes(config, spill_max_bytes)
+                _call("shx_config_set_spill_max_bytes", config, spill_max_bytes)
             if grace is not None:
-                lib.shx_config_set_grace_ms(config, _ms(grace))
+                _call("shx_config_set_grace_ms", config, _ms(grace))
             if drain_idle is not None:
-                lib.shx_config_set_drain_idle_ms(config, _ms(drain_idle))
+                _call("shx_config_set_drain_idle_ms", config, _ms(drain_idle))
             if answer_window is not None:
-                lib.shx_config_set_answer_window_ms(config, _ms(answer_window))
+                _call("shx_config_set_answer_window_ms", config, _ms(answer_window))
             for name in scrub:
                 _call("shx_config_add_scrub", config, _in(name.encode()))
             for name in scrub_exempt:
                 _call("shx_config_add_scrub_exempt", config, _in(name.encode()))
             if inherit is not None:
-                lib.shx_config_set_inherit_nothing(config)
+                _call("shx_config_set_inherit_nothing", config)
                 for key, value in inherit.items():
                     _call("shx_config_add_inherited_env", config, _in(key), _in(value))
             with contextlib.ExitStack() as stack:

@@ -31,8 +31,8 @@ pub extern "C" fn shx_config_free(config: Option<Box<shx_config>>) {
     free(config);
 }
 
-fn change(config: Option<&shx_config>, change: impl FnOnce(&mut Config)) -> shx_status {
-    boundary(None, || {
+fn change(config: Option<&shx_config>, error: ErrorOut<'_>, change: impl FnOnce(&mut Config)) -> shx_status {
+    boundary(error, || {
         change(&mut given(config, "config")?.lock());
         Ok(())
     })
@@ -68,51 +68,82 @@ pub extern "C" fn shx_config_set_workdir(
 
 /// How long a command may run that does not say, in milliseconds. Not 0. Default: 120,000.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_default_timeout_ms(config: Option<&shx_config>, ms: u64) -> shx_status {
-    change(config, |config| config.default_timeout = Duration::from_millis(ms))
+pub extern "C" fn shx_config_set_default_timeout_ms(
+    config: Option<&shx_config>,
+    ms: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.default_timeout = Duration::from_millis(ms))
 }
 
 /// How long a command may run at most, in milliseconds; a longer request is clamped. Not 0. Default: 600,000.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_max_timeout_ms(config: Option<&shx_config>, ms: u64) -> shx_status {
-    change(config, |config| config.max_timeout = Duration::from_millis(ms))
+pub extern "C" fn shx_config_set_max_timeout_ms(
+    config: Option<&shx_config>,
+    ms: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.max_timeout = Duration::from_millis(ms))
 }
 
 /// How many of each stream's last bytes are kept in memory. Not 0. Default: 64,000.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_output_max_bytes(config: Option<&shx_config>, bytes: usize) -> shx_status {
-    change(config, |config| config.output_max_bytes = bytes)
+pub extern "C" fn shx_config_set_output_max_bytes(
+    config: Option<&shx_config>,
+    bytes: usize,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.output_max_bytes = bytes)
 }
 
 /// How large the spill file of one stream may become, in bytes. Not 0. Default: 64 MiB.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_spill_max_bytes(config: Option<&shx_config>, bytes: u64) -> shx_status {
-    change(config, |config| config.spill_max_bytes = Some(bytes))
+pub extern "C" fn shx_config_set_spill_max_bytes(
+    config: Option<&shx_config>,
+    bytes: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.spill_max_bytes = Some(bytes))
 }
 
 /// No spill files.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_no_spill(config: Option<&shx_config>) -> shx_status {
-    change(config, |config| config.spill_max_bytes = None)
+pub extern "C" fn shx_config_set_no_spill(
+    config: Option<&shx_config>,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.spill_max_bytes = None)
 }
 
 /// From the polite signal to the forceful one, in milliseconds. 0 is allowed. Default: 3,000.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_grace_ms(config: Option<&shx_config>, ms: u64) -> shx_status {
-    change(config, |config| config.grace = Duration::from_millis(ms))
+pub extern "C" fn shx_config_set_grace_ms(
+    config: Option<&shx_config>,
+    ms: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.grace = Duration::from_millis(ms))
 }
 
 /// How long a stream held open by a descendant must be quiet, after the shell's exit, to be given up, in milliseconds.
 /// Default: 250.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_drain_idle_ms(config: Option<&shx_config>, ms: u64) -> shx_status {
-    change(config, |config| config.drain_idle = Duration::from_millis(ms))
+pub extern "C" fn shx_config_set_drain_idle_ms(
+    config: Option<&shx_config>,
+    ms: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.drain_idle = Duration::from_millis(ms))
 }
 
 /// How long an offer to keep a command stays open, in milliseconds. Default: 1,000.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_answer_window_ms(config: Option<&shx_config>, ms: u64) -> shx_status {
-    change(config, |config| config.answer_window = Duration::from_millis(ms))
+pub extern "C" fn shx_config_set_answer_window_ms(
+    config: Option<&shx_config>,
+    ms: u64,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.answer_window = Duration::from_millis(ms))
 }
 
 /// Adds a name to those that are kept from commands. Case does not matter. UTF-8.
@@ -145,8 +176,11 @@ pub extern "C" fn shx_config_add_scrub_exempt(
 
 /// Commands inherit nothing of this process's environment, only what `shx_config_add_inherited_env` adds.
 #[unsafe(no_mangle)]
-pub extern "C" fn shx_config_set_inherit_nothing(config: Option<&shx_config>) -> shx_status {
-    change(config, |config| config.inherited_env = Some(Vec::new()))
+pub extern "C" fn shx_config_set_inherit_nothing(
+    config: Option<&shx_config>,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
+) -> shx_status {
+    change(config, error, |config| config.inherited_env = Some(Vec::new()))
 }
 
 /// Adds an entry to the environment that commands inherit, instead of this process's own.

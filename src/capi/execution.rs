@@ -178,7 +178,8 @@ pub extern "C" fn shx_execution_read_stream(
 }
 
 /// Blocks until a consuming read has something new to give, the command has settled, or the time is over (0: at once;
-/// `SHX_FOREVER`: without an end). `news` (may be null) is set to whether there is something new.
+/// `SHX_FOREVER`: without an end). `news` (may be null) is set to whether there is something new. Without an end, false means
+/// that the command has settled and everything was read; with one, ask `shx_execution_status` before the wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn shx_execution_wait_output(
     execution: Option<&shx_execution>,

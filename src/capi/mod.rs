@@ -29,6 +29,7 @@ mod environment;
 mod error;
 mod execution;
 mod executor;
+mod names;
 mod offer;
 mod policy;
 mod provider;

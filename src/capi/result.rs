@@ -250,7 +250,11 @@ pub extern "C" fn shx_result_status(result: Option<&shx_result>) -> shx_process_
 /// The first cause.
 #[unsafe(no_mangle)]
 pub extern "C" fn shx_result_cause(result: Option<&shx_result>) -> shx_cause {
-    match fact(result, None, |result| result.cause) {
+    cause_number(fact(result, None, |result| result.cause))
+}
+
+pub(super) fn cause_number(cause: Option<Cause>) -> shx_cause {
+    match cause {
         None => SHX_CAUSE_NONE,
         Some(Cause::Exit) => SHX_CAUSE_EXIT,
         Some(Cause::Timeout) => SHX_CAUSE_TIMEOUT,

@@ -36,8 +36,9 @@ pub extern "C" fn shx_service_config_set_spill_root(
 pub extern "C" fn shx_service_config_set_keep_spill(
     config: Option<&shx_service_config>,
     keep: bool,
+    error: Option<&mut MaybeUninit<*mut shx_error>>,
 ) -> shx_status {
-    boundary(None, || {
+    boundary(error, || {
         given(config, "config")?.0.lock().unwrap_or_else(PoisonError::into_inner).keep_spill = keep;
         Ok(())
     })

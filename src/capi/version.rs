@@ -4,7 +4,8 @@ use std::ffi::c_char;
 
 /// The number of this interface. It changes when a function, type or constant of an earlier header is removed or changes
 /// its meaning or form; what is added does not change it. A program compares it with `shx_abi_version`, if it loads the
-/// library by itself; the name of the shared library (`libshell_executor.so.0`) has it as well.
+/// library by itself; the name of the shared library as `cargo cinstall` installs it (`libshell_executor.so.0`) has it as
+/// well.
 pub const SHX_ABI_VERSION: u32 = 0;
 
 /// The version of the library, such as `0.1.0`, as text that ends in a NUL. Lives as long as the program.

@@ -171,6 +171,9 @@ pub(crate) fn search_path(env: &[(OsString, OsString)]) -> OsString {
     path.unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"))
 }
 
+/// `ENOENT`, and on Windows `ERROR_FILE_NOT_FOUND`: the same number everywhere, with words of the system's own.
+pub(crate) const NO_SUCH_FILE: i32 = 2;
+
 /// Whether `program` is a name to look up on a search path: it has no separator, and names no directory.
 pub(crate) fn is_bare_name(program: &OsStr) -> bool {
     let is_separator = |&byte: &u8| std::path::is_separator(char::from(byte));

@@ -49,7 +49,7 @@ mod supervisor;
 mod table;
 
 pub(crate) use confiner::{Conclusion, Confiner, End};
-pub(crate) use launch::{Launch, Preparation, Surroundings, candidates, is_bare_name};
+pub(crate) use launch::{Launch, NO_SUCH_FILE, Preparation, Surroundings, candidates, is_bare_name};
 pub(crate) use spec::{ANSWER_WINDOW, DRAIN_IDLE, LEAST_RELAY};
 
 pub use cause::Cause;

@@ -4,7 +4,7 @@ use super::verdict::Evidence;
 use super::{Enforcement, SandboxMode, SandboxPolicy};
 use crate::environment::steers;
 use crate::error::Error;
-use crate::process::{Launch, Surroundings};
+use crate::process::{Launch, NO_SUCH_FILE, Surroundings};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ impl<'a> SandboxPlan<'a> {
     }
 
     fn find_in(name: &OsStr, search: OsString) -> std::io::Result<PathBuf> {
-        let mut refusal = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let mut refusal = std::io::Error::from_raw_os_error(NO_SUCH_FILE);
         for path in crate::process::candidates(name, search) {
             match crate::sys::is_executable(&path) {
                 Ok(()) => return Ok(path),

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, SpawnError, SpawnStage};
 use crate::output::PrivateFile;
-use crate::process::{Launch, Preparation, Surroundings, candidates};
+use crate::process::{Launch, NO_SUCH_FILE, Preparation, Surroundings, candidates};
 use crate::sandbox::{self, SandboxInfo, SandboxMode, SandboxPolicy, SandboxProvider};
 use crate::sys;
 use std::borrow::Cow;
@@ -94,7 +94,7 @@ impl Preparation for Start {
 /// what the command finds, not what runs it.
 fn find_shell(names: Vec<PathBuf>) -> Result<(PathBuf, PathBuf), Error> {
     let search = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    let mut refusal = io::Error::from(io::ErrorKind::NotFound);
+    let mut refusal = io::Error::from_raw_os_error(NO_SUCH_FILE);
     for name in &names {
         for path in candidates(name.as_os_str(), search.clone()) {
             match sys::is_executable(&path) {

@@ -50,7 +50,7 @@ static void foreground(void) {
 static void output(void) {
     bed b = bed_new();
     shx_config *config = shx_config_new();
-    CHECK(shx_config_set_output_max_bytes(config, 100) == SHX_STATUS_OK);
+    OK(shx_config_set_output_max_bytes(config, 100, &error));
     shx_executor *bash;
     OK(shx_bash_executor_new(b.service, config, NULL, NULL, &bash, &error));
     shx_execution *execution = started(bash, request_of("seq 1 1000; read go <&0 || seq 1 3 >&2"));
@@ -100,16 +100,16 @@ static void output(void) {
 static void spec(void) {
     bed b = bed_new();
     shx_config *config = shx_config_new();
-    CHECK(shx_config_set_max_timeout_ms(config, 5000) == SHX_STATUS_OK);
-    CHECK(shx_config_set_default_timeout_ms(config, 4000) == SHX_STATUS_OK);
-    CHECK(shx_config_set_grace_ms(config, 0) == SHX_STATUS_OK);
-    CHECK(shx_config_set_drain_idle_ms(config, 70) == SHX_STATUS_OK);
-    CHECK(shx_config_set_answer_window_ms(config, 80) == SHX_STATUS_OK);
-    CHECK(shx_config_set_spill_max_bytes(config, 90) == SHX_STATUS_OK);
-    CHECK(shx_config_set_no_spill(config) == SHX_STATUS_OK);
+    OK(shx_config_set_max_timeout_ms(config, 5000, &error));
+    OK(shx_config_set_default_timeout_ms(config, 4000, &error));
+    OK(shx_config_set_grace_ms(config, 0, &error));
+    OK(shx_config_set_drain_idle_ms(config, 70, &error));
+    OK(shx_config_set_answer_window_ms(config, 80, &error));
+    OK(shx_config_set_spill_max_bytes(config, 90, &error));
+    OK(shx_config_set_no_spill(config, &error));
     OK(shx_config_set_shell(config, shx_str("bash"), &error));
     OK(shx_config_set_workdir(config, shx_str("/"), &error));
-    CHECK(shx_config_set_inherit_nothing(config) == SHX_STATUS_OK);
+    OK(shx_config_set_inherit_nothing(config, &error));
     OK(shx_config_add_inherited_env(config, shx_str("MY_TOKEN"), shx_str("x"), &error));
     OK(shx_config_add_inherited_env(config, shx_str("KEPT_TOKEN"), shx_str("x"), &error));
     OK(shx_config_add_inherited_env(config, shx_str("PLAIN"), shx_str("x"), &error));
@@ -593,7 +593,7 @@ static void service(void) {
     CHECK(mkdtemp(dir));
     shx_service_config *config = shx_service_config_new();
     OK(shx_service_config_set_spill_root(config, shx_str(dir), &error));
-    CHECK(shx_service_config_set_keep_spill(config, true) == SHX_STATUS_OK);
+    OK(shx_service_config_set_keep_spill(config, true, &error));
     shx_service *service;
     OK(shx_service_new(config, &service, &error));
     shx_service_config_free(config);

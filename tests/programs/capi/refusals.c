@@ -79,7 +79,7 @@ static void starts(void) {
     shx_error_free(error);
     shx_spec_free(spec);
     shx_executor_free(bash);
-    CHECK(shx_config_set_default_timeout_ms(config, 0) == SHX_STATUS_OK);
+    OK(shx_config_set_default_timeout_ms(config, 0, &error));
     FAILS(SHX_STATUS_INVALID_REQUEST, "default_timeout",
           shx_bash_executor_new(b.service, config, NULL, NULL, &bash, &error));
     shx_config_free(config);
