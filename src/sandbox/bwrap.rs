@@ -2,7 +2,7 @@
 
 use super::Enforcement;
 use super::native::READ_ONLY;
-use super::provider::{Confined, INSTALLED, Rules, SandboxPlan};
+use super::provider::{Confined, Rules, SandboxPlan};
 use super::verdict::Evidence;
 use crate::error::{Error, SpawnError, reason};
 use crate::sys::{self, Pipe};
@@ -14,8 +14,12 @@ use std::path::{Path, PathBuf};
 /// Where the program stands. Not looked up on `PATH`: a directory of that may be one that a confined command can write, and
 /// the next command would be run by what it has put there.
 pub(super) fn find() -> std::io::Result<PathBuf> {
-    SandboxPlan::find_installed("bwrap")
+    SandboxPlan::find_in(OsStr::new("bwrap"), OsString::from(INSTALLED))
 }
+
+/// Where programs of the system stand, which only its owner can write: on the usual systems, and on NixOS.
+const INSTALLED: &str =
+    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/run/wrappers/bin:/run/current-system/sw/bin";
 
 /// Its devices are the host's, on mounts of their own that bubblewrap cannot make read-only without closing them as devices.
 /// So whoever owns them can change their modes.

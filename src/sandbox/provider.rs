@@ -82,12 +82,6 @@ impl<'a> SandboxPlan<'a> {
         self.is_runner = true;
     }
 
-    /// The first program called `name` that can be executed in one of the directories that only the system's owner can
-    /// write.
-    pub(super) fn find_installed(name: &str) -> std::io::Result<PathBuf> {
-        SandboxPlan::find_in(OsStr::new(name), OsString::from(INSTALLED))
-    }
-
     /// The first program called `name` on this process's `PATH` that can be executed.
     pub(super) fn find(name: &OsStr) -> std::io::Result<PathBuf> {
         let search =
@@ -95,7 +89,7 @@ impl<'a> SandboxPlan<'a> {
         SandboxPlan::find_in(name, search)
     }
 
-    fn find_in(name: &OsStr, search: OsString) -> std::io::Result<PathBuf> {
+    pub(super) fn find_in(name: &OsStr, search: OsString) -> std::io::Result<PathBuf> {
         let mut refusal = std::io::Error::from_raw_os_error(NO_SUCH_FILE);
         for path in crate::process::candidates(name, search) {
             match crate::sys::is_executable(&path) {
@@ -111,10 +105,6 @@ impl<'a> SandboxPlan<'a> {
         self.is_runner
     }
 }
-
-/// Where programs of the system stand: those of the usual systems, and NixOS's.
-pub(super) const INSTALLED: &str =
-    "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/run/wrappers/bin:/run/current-system/sw/bin";
 
 /// Splits what a command is to have in its environment: into the words that give it what its runner must not have, and the
 /// environment of the runner.

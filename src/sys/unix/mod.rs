@@ -37,7 +37,9 @@ pub(crate) use leader::Leader;
 pub(crate) use pipe::{Pipe, grow as grow_pipe, input_pipe, output_pipe};
 pub(crate) use poll::{Interest, PollSet};
 pub(crate) use signal::{SIGCONT, SIGKILL, SIGTERM, is_ignored, signal_name};
-pub(crate) use spawn::{Command, Gate, SpawnFailure, Stdio, Step, argument_limits, is_shortage, spawn};
+#[cfg(target_os = "linux")]
+pub(crate) use spawn::is_shortage;
+pub(crate) use spawn::{Command, Gate, SpawnFailure, Stdio, Step, argument_limits, spawn};
 pub(crate) use thread::spawn_thread;
 pub(crate) use wait::{Exit, ResourceUse, Waited};
 pub(crate) use wake::Wake;
