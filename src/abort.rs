@@ -191,6 +191,7 @@ mod tests {
         assert_eq!(dropped.0.load(Ordering::SeqCst), 0);
         assert!(token.subscribe(as_listener(&kept)).is_none(), "too late to be told");
     }
+
     // X2
     #[test]
     fn a_call_is_made_once_and_its_panic_reaches_nobody() {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{
-    PATIENCE, alone, is_alone, lives, nap, read_until, script, see, skip, this_program, until, until_running,
-    with_argument,
+    PATIENCE, alone, is_alone, lives, nap, read_until, run_alone, script, see, skip, this_program, until,
+    until_running, with_argument,
 };
 use tempfile::TempDir;
 
@@ -610,6 +610,72 @@ fn a_chain_outlives_the_service_that_was_trying_it() {
     drop(cut_short.result());
     let second = Bed::of(chain, SandboxMode::ReadOnly);
     assert_eq!(second.sh("echo ran").exit_code, Some(0));
+}
+
+// S3, T11: a shortage fails the run, and is no word on the backend: never the next one, and nothing is remembered
+#[test]
+fn a_shortage_of_descriptors_changes_no_choice() {
+    run_alone("tries_with_hardly_a_descriptor");
+}
+
+#[test]
+#[ignore = "a part of a_shortage_of_descriptors_changes_no_choice"]
+fn tries_with_hardly_a_descriptor() {
+    if !is_alone("tries_with_hardly_a_descriptor") {
+        return;
+    }
+    let Some(first) = working().first().copied() else { skip!("nothing confines here") };
+    let limit = |soft: Option<u64>| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is writable.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) }, 0);
+        let before = limit.rlim_cur;
+        limit.rlim_cur = soft.unwrap_or(limit.rlim_max);
+        // SAFETY: `limit` is readable.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }, 0);
+        before
+    };
+    let mut short = 0;
+    for spare in 2..40 {
+        let chain = SandboxChain::new().temp_dir("/nonexistent");
+        let bed = Bed::of(Arc::new(chain), SandboxMode::ReadOnly);
+        let used = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+        let before = limit(Some(used + spare));
+        let outcome = bed.execute(bed.request("true")).result();
+        limit(Some(before));
+        match outcome {
+            Ok(result) => {
+                assert_eq!(result.sandbox.unwrap().backend.as_deref(), Some(first.as_str()), "{spare}")
+            }
+            Err(error) => {
+                assert_eq!(error.code(), "SPAWN", "with {spare} to spare: {error}");
+                short += 1;
+            }
+        }
+        let result = bed.sh("true");
+        assert_eq!(result.sandbox.unwrap().backend.as_deref(), Some(first.as_str()), "after {spare}");
+    }
+    assert!(short > 0, "there was always enough");
+}
+
+// S2, S9: what no workspace could be is not opened as the temp directory either
+#[test]
+fn a_temp_directory_that_would_open_too_much_is_left_out() {
+    for backend in working() {
+        for temp in ["/", ".", "/dev", "/proc", "/sys"] {
+            let chain = SandboxChain::new().backends([backend]).temp_dir(temp);
+            let bed = Bed::of(Arc::new(chain), SandboxMode::WorkspaceWrite);
+            let command = "echo x >$W/x || exit 1
+                for forbidden in here /dev/shm/$$ \"$H/.written\"; do
+                    ! { echo x >\"$forbidden\"; } 2>/dev/null || exit 2
+                done";
+            let result = bed.run(
+                bed.request(command).env("H", std::env::current_dir().unwrap()).workdir(bed.path("outside")),
+            );
+            assert_eq!(result.exit_code, Some(0), "{} with {temp}: {}", backend.as_str(), result.stderr.text);
+            assert!(!bed.path("outside/here").exists());
+        }
+    }
 }
 
 // S3: a name on PATH is anybody's who may write in one of its directories

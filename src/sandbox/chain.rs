@@ -1,4 +1,4 @@
-//! The chain of backends: each is tried once by really running something under it, and the first that works is used.
+//! The chain of backends: one after the other is tried, by really running something under it, until one works.
 
 use super::policy::can_be_opened;
 use super::probe::{self, Unfit};

@@ -79,7 +79,7 @@ impl Dir {
 }
 
 impl Dir {
-    /// Makes the directory `name` in it, of mode 0700, and an error if anything has that name already.
+    /// Makes the directory `name` in it, of mode 0700 less the umask, and an error if anything has that name already.
     pub(crate) fn make_directory(&self, name: &OsStr) -> io::Result<()> {
         let name = CString::new(name.as_bytes())?;
         // SAFETY: `name` ends in NUL and lives through the call; the directory is open.
